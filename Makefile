@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
 #   make demo   set up, show the tour, then serve its study and open it in a browser
 #   make test   set up, then lint, types, docs and all tests that take seconds
-# Beside them: make test-long, make coverage, make bench, make docs, make lock, make audit, make release, make clean.
+# Beside them: make test-long, make test-nightly, make coverage, make bench, make docs, make lock, make audit, make release, make clean.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p >/dev/null 2>&1 && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -22,7 +22,7 @@ SIDE_BY_SIDE := $(MAKE) --no-print-directory --output-sync=target -j
 # Where the machine has no node, it comes from PyPI, before anything else is installed: two pips would be in each other's way.
 NODE := $(if $(shell command -v npm),,$(VENV)/.node)
 
-.PHONY: demo test test-long coverage shots bench bench-check lock audit release browser frontend frontend-test lint types docs format clean
+.PHONY: demo test test-long test-nightly proxy coverage shots bench bench-check lock audit release browser frontend frontend-test lint types docs format clean
 
 demo: $(VENV)/.demo frontend
 	$(BIN)/finecomb demo demo-study --model local:smollm2
@@ -36,8 +36,12 @@ test:
 	$(BIN)/python -m pytest -n auto -q -rs
 
 # The rest: whole studies in a real browser, published figures, simulations; properties with 1,000 examples.
-test-long: $(VENV)/.test $(VENV)/.models frontend browser
+test-long: $(VENV)/.test $(VENV)/.models frontend browser proxy
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n auto -q -rs -m long
+
+# Suites of more than 20 minutes, outside CI: 50 kills on each database, 20 power cuts, and the steps of the Containerfile.
+test-nightly: $(VENV)/.test frontend
+	$(BIN)/python -m pytest -n 0 -q -rs -m nightly
 
 # Which lines the quick tests reach. It makes them a third slower, so it is no part of `make test`.
 coverage: $(VENV)/.test frontend browser
@@ -67,6 +71,13 @@ browser:
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends chromium >/dev/null; } || \
 		echo "No Chromium: tests in the browser will be skipped"
+
+# nginx for the test of a proxy in front of the server, where the system's own package can be installed; else it is skipped.
+proxy:
+	@[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends nginx-light >/dev/null; } || \
+		echo "No nginx: the test of a proxy will be skipped"
 
 # A contact sheet of all pages at four widths, light and dark: open shots/index.html.
 shots: $(VENV)/.test frontend browser

@@ -1,1 +1,1 @@
-"""Performance beside a peer in one run, as ratios; `python -m benchmarks [NAME...]`."""
+"""Benchmarks against peers in the same run, reported as ratios; run with `python -m benchmarks [NAME...]`."""

@@ -1,7 +1,7 @@
-"""Run the benchmarks named on the command line, or all of them: every module here with a `main`.
+"""Run the benchmarks named on the command line, or all of them: each module here with a `main`.
 
-Tables go into the documentation and ratios into `ratios.json`. With `--check` ratios are compared with those kept there
-instead; the run ends with 1 where one has become worse by more than half.
+Tables are written to the documentation and ratios to `ratios.json`. With `--check`, ratios are compared with the stored
+ones instead, and the exit code is 1 if one is more than 50% worse.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def run_benchmarks(words: Sequence[str]) -> None:
     names = [word for word in words if word != "--check"]
     for name in names or known:
         if name not in known:
-            sys.exit(f"no benchmark is called {name!r}; there are: {', '.join(known)}")
+            sys.exit(f"unknown benchmark {name!r}; available: {', '.join(known)}")
     for name in names or known:
         print(f"\n== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()
     if "--check" not in words:
         store_ratios(measured_ratios)
     elif lines := describe_regressions(measured_ratios, read_stored_ratios()):
-        sys.exit("\n".join(["worse than the ratios that are kept:", *lines]))
+        sys.exit("\n".join(["worse than the stored ratios:", *lines]))
     else:
-        print(f"none of {len(measured_ratios)} ratios is worse than the one that is kept")
+        print(f"none of {len(measured_ratios)} ratios is worse than its stored value")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A corpus of the size of Scarecrow's: 1,300 paragraphs, 10 annotators each, about 41,000 marks."""
+"""Corpus of the size of Scarecrow: 1,300 paragraphs with 10 annotators each and about 41,000 marks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd, plant_errors, simulate_annotations
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
-from finecomb.formats import save
+from finecomb.formats import save_records
 from finecomb.protocols import load_shipped
 
 SYLLABLES = "ba do ri mu ten la so pik ver an el ost un gra fi zu".split()
@@ -43,5 +43,5 @@ def simulate_corpus(
 
 
 def write_corpus(folder: Path, **size: int) -> Path:
-    save(simulate_corpus(**size), folder)
+    save_records(simulate_corpus(**size), folder)
     return folder

@@ -1,4 +1,4 @@
-"""Measured tables in the pages of the documentation, between `<!-- measured: NAME -->` and `<!-- end -->`."""
+"""Benchmark tables in the documentation, between `<!-- measured: NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
 def write_table(page: str, name: str, table: str, conditions: str = "") -> None:
-    """Put a table into a page, under a line about when and where it was measured; what stood there before goes."""
+    """Replace a table in a documentation page, with a line on when and where it was measured."""
     table = f"{conditions}\n\n{table}" if conditions else table
     print(table, flush=True)
     path = DOCS / page
@@ -24,5 +24,5 @@ def write_table(page: str, name: str, table: str, conditions: str = "") -> None:
     text = path.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
     if not pattern.search(text):
-        raise SystemExit(f"{path} has no place for the table {name!r}: write {start} and {end} where it should stand")
+        raise SystemExit(f"{path} has no markers for the table {name!r}; add {start} and {end}")
     path.write_text(pattern.sub(lambda _: f"{start}\n{table}\n{end}", text), encoding="utf-8")

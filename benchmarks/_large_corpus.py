@@ -1,6 +1,6 @@
-"""A study of any number of marks, made from a seed a batch of texts at a time, as Parquet and as JSON lines.
+"""Synthetic study with any number of marks, generated in batches of texts from a seed, as Parquet and as JSON lines.
 
-Eleven annotators read each text of 104 words: ten readers, and `truth` of kind gold. Each marks about three places.
+Eleven annotators annotate each text of 104 words: ten people, and `truth` of kind gold. Each makes about three marks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANNOTATOR_IDS = ("truth", *(f"reader-{number}" for number in range(1, ANNOTATOR_
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some texts, who read them, and what was marked: `owners` are positions in `annotations`."""
+    """Batch of texts with their annotations and marks; `owners` are positions in `annotations`."""
 
     documents: list[str]
     texts: list[str]
@@ -43,7 +43,7 @@ class Batch:
 
 
 def iter_batches(marks: int, labels: list[str], seed: int = 0) -> Iterator[Batch]:
-    """About so many marks in batches of texts."""
+    """Yield batches of texts with about `marks` marks in total."""
     count = max(1, round(marks / (MARKS_PER_ANNOTATION * len(ANNOTATOR_IDS))))
     for first in range(0, count, TEXTS_PER_BATCH):
         yield _make_batch(
@@ -89,8 +89,8 @@ def _batch_tables(batch: Batch, protocol: str) -> dict[str, pl.DataFrame]:
 
 
 def _complete_columns(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """All columns of a frame; absent ones are null, or empty where a list is."""
-    wanted = frames.schema(frames.FRAMES[name])
+    """Add the missing columns of a frame, as null or as empty lists."""
+    wanted = frames.polars_schema(frames.COLUMNS_BY_FRAME[name])
     empty = {"references", "segments", "made_from"}
     absent = [
         (pl.lit([], kind) if column in empty else pl.lit(None, kind)).alias(column)
@@ -101,7 +101,7 @@ def _complete_columns(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def write_parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
-    """A study of Parquet tables with about so many marks."""
+    """Write a study of Parquet tables with about `marks` marks."""
     protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
     parts = path / "parts"
@@ -118,12 +118,12 @@ def write_parquet_study(path: Path, marks: int, seed: int = 0) -> Path:
     shutil.rmtree(parts)
     people = [Annotator(id=id, kind="human" if id != "truth" else "gold") for id in ANNOTATOR_IDS]
     for name, rows in (("annotators", [frames.annotator_row(person) for person in people]), ("units", [])):
-        frames.build_frame(frames.FRAMES[name], rows).write_parquet(path / f"{name}.parquet")
+        frames.build_frame(frames.COLUMNS_BY_FRAME[name], rows).write_parquet(path / f"{name}.parquet")
     return path
 
 
 def write_jsonl_study(path: Path, marks: int, seed: int = 0) -> Path:
-    """The same study as one file of JSON lines."""
+    """Write the study as one file of JSON lines."""
     protocol = load_shipped("scarecrow")
     labels = [label.name for label in protocol.labels]
     with path.open("w", encoding="utf-8") as file:

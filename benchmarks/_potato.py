@@ -1,8 +1,8 @@
-"""Potato, another annotation tool, as it comes from PyPI: installed in an environment of its own and served as it is.
+"""Potato, another annotation tool, installed from PyPI in its own environment and served with default settings.
 
-What differs from ours: it keeps a person's work as one file that is written whole and synced at every save, so a save
-costs more the more that person has marked; it checks neither versions nor repeated changes; it closes the connection
-after every answer.
+Differences from our server: potato stores the work of an annotator in one file that is rewritten and synced on each
+save, so a save costs more the more that annotator has marked. It checks neither versions nor repeated changes, and it
+closes the connection after each response.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POTATO_CONFIG = {
 
 
 def convert_save_body(body: str) -> str:
-    """One of our saves in potato's words: the mark alone, its answers as the value."""
+    """Convert one of our saves to potato's format: the mark alone, with its answers as the value."""
     mark = json.loads(body)["body"]
     ((start, end),) = mark["spans"]
     value = json.dumps(mark["answers"]) if mark["answers"] else "true"
@@ -55,14 +55,14 @@ def convert_save_body(body: str) -> str:
 
 @contextlib.contextmanager
 def serve_potato(text: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A running server with one text, and its port. It is installed anew, which needs a package index."""
+    """Install and run a server with one text, and yield its port. Requires a package index."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         venv.create(folder / "environment", with_pip=True)
         programs = folder / "environment" / ("Scripts" if sys.platform == "win32" else "bin")
         install = [str(programs / "python"), "-m", "pip", "install", "-q", f"potato-annotation=={POTATO_VERSION}"]
         subprocess.run(install, check=True)
-        (folder / "config.yaml").write_text(json.dumps(POTATO_CONFIG), encoding="utf-8")  # JSON is YAML
+        (folder / "config.yaml").write_text(json.dumps(POTATO_CONFIG), encoding="utf-8")  # JSON is valid YAML
         (folder / "data.json").write_text(json.dumps({"id": "text-0", "text": text}) + "\n", encoding="utf-8")
         port = _free_port()
         words = [str(programs / "potato"), "start", "config.yaml", "-p", str(port), "--host", "127.0.0.1"]
@@ -87,4 +87,4 @@ def _wait_until_ready(port: int, limit: float = 120.0) -> None:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
             return
         time.sleep(0.2)
-    raise TimeoutError(f"potato did not answer within {limit:.0f} s")
+    raise TimeoutError(f"potato did not respond within {limit:.0f} s")

@@ -1,4 +1,4 @@
-"""The campaigns of `span_annotation` as one study: people and six language models on the same texts."""
+"""Campaigns of `span_annotation` as one study, with people and six language models on the same texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finecomb.core.study import Study, StudyItem
 
 
 def read_campaign(data: Path, split: str) -> Study:
-    """People and models of one split (`dev` or `iaa`), under the people's protocol and with the people's texts."""
+    """Return people and models of one split (`dev` or `iaa`) under the people's protocol and texts."""
     folder = data / "span_annotation"
     options = formats.Options(texts=folder / "outputs")
     people = formats.read(folder / "annotations" / "human" / "d2t-eval" / split, options=options)

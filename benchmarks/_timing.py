@@ -1,4 +1,4 @@
-"""The best of a few runs, in seconds."""
+"""Best time of several runs, in seconds."""
 
 from __future__ import annotations
 

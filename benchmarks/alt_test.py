@@ -1,4 +1,4 @@
-"""Does the alternative annotator test keep its promises? 1,000 simulated studies a cell; the table is in the docs."""
+"""Error rates of the alternative annotator test in 1,000 simulated studies per cell; writes a table in the docs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ HUMAN_SKILL = 0.75
 
 
 def draw_answers(truth: Ints, skill: float, rng: np.random.Generator) -> Ints:
-    """The truth with chance `skill`, else any label."""
+    """Draw answers that are true with probability `skill`, otherwise uniform over labels."""
     right = rng.random(len(truth)) < skill
     return np.where(right, truth, rng.integers(LABEL_COUNT, size=len(truth)))
 
 
 def draw_clustered_answers(truth: Ints, skill: float, rng: np.random.Generator, size: int) -> Ints:
-    """Right or wrong on all items of a text together."""
+    """Draw answers that are right or wrong for all items of a text together."""
     right = np.repeat(rng.random(len(truth) // size) < skill, size)
     return np.where(right, truth, rng.integers(LABEL_COUNT, size=len(truth)))
 
 
 def true_disadvantage(skill: float, draw: Callable[..., Ints], seed: int = 9, items: int = 400_000) -> float:
-    """Of a judge with that skill against one of ten people, by one very large study."""
+    """Return the disadvantage of a judge with this skill against one of ten people, from one very large study."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(LABEL_COUNT, size=items)
     people = np.stack([draw_answers(truth, HUMAN_SKILL, rng) for _ in range(PERSON_COUNT)])
@@ -42,7 +42,7 @@ def true_disadvantage(skill: float, draw: Callable[..., Ints], seed: int = 9, it
 
 
 def skill_for_disadvantage(epsilon: float, draw: Callable[..., Ints]) -> float:
-    """The skill at which a judge's disadvantage is epsilon, by halving."""
+    """Return the skill at which a judge's disadvantage is epsilon, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(25):
         middle = (low + high) / 2
@@ -51,7 +51,7 @@ def skill_for_disadvantage(epsilon: float, draw: Callable[..., Ints]) -> float:
 
 
 def pass_rate(skill: float, epsilon: float, items: int, size: int, seed: int, authors: bool, count: int) -> float:
-    """Share of simulated studies in which the judge wins against at least half of the people."""
+    """Return the share of simulated studies in which the judge wins against at least half of the people."""
     passed = 0
     for study in range(count):
         rng = np.random.default_rng([seed, study])

@@ -1,14 +1,13 @@
-"""How good the box-score checker is on the accuracy shared task's 60 texts.
+"""Accuracy of the box-score checker on the 60 texts of the accuracy shared task.
 
-Before any text was read, 15 of the 60 were set aside: those of the 15 games that come first when games are ordered by
-the SHA-256 of the seed and `day/home/visitors`. Rules and ranker were made on the other 45, and the 15 were scored
-once: recall .821, precision .836 (the table is in docs/detect/boxscore.md). Only then were they read, rules widened by
-what they say, and the weights that are shipped fitted on all 60. What this prints for the 15 is no test any more.
+Before any text was read, 15 of the 60 were held out: those of the 15 games that come first in the order of the SHA-256
+of the seed and `day/home/visitors`. Rules and ranker were developed on the other 45, and the 15 were scored once:
+recall .821, precision .836 (see docs/detect/boxscore.md). Only then were they read, the rules extended accordingly, and
+the shipped weights fitted on all 60. The figures printed for the 15 are therefore no longer test results.
 
-What people wrote about the same games (`references`) shows false alarms. Those of the 45 games were used to mend
-readings and to fit the weights; those of the 15 games were used for nothing and are counted last. `write` fits
-the weights that are shipped: `python -c "import benchmarks.boxscore as b; b.write()"`.
-Needs the folder that FINECOMB_DATA names.
+Human texts about the same games (`references`) show false positives. Those of the 45 games were used to fix rules and
+to fit the weights; those of the 15 games were used for nothing and are counted last. `write_shipped_weights` fits the
+shipped weights: `python -c "import benchmarks.boxscore as b; b.write_shipped_weights()"`. Requires FINECOMB_DATA.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rich.console import Console
 
 from finecomb import formats
 from finecomb.annotators.detectors.boxscore import checker
-from finecomb.annotators.detectors.boxscore.ranker import calibration_line, shipped_ranker
+from finecomb.annotators.detectors.boxscore.ranker import fit_calibration_line, load_shipped_ranker
 from finecomb.annotators.detectors.boxscore.ranker_training import (
     BASES,
     Fold,
@@ -32,15 +31,15 @@ from finecomb.annotators.detectors.boxscore.ranker_training import (
     build_reference_texts,
     build_training_texts,
     cross_validate,
-    left_out_scores,
+    cross_validated_scores,
+    cross_validation_rows,
+    held_out_scores,
     shuffle_by_hash,
     train_ranker,
-    unseen_scores,
-    validation_rows,
 )
 from finecomb.core.records import Document
 from finecomb.core.study import Study
-from finecomb.core.text_hash import text_hash
+from finecomb.core.text_hash import hash_text
 from finecomb.formats import Options
 from finecomb.reporting.tables import print_rows
 
@@ -49,9 +48,9 @@ HELD_OUT_GAMES = 15
 
 
 def read_shared_task(folder: Path) -> Study:
-    """The 60 texts with gold and records."""
+    """Return the 60 texts with gold and records."""
     options = Options(texts=folder / "texts", data=folder / "shared_task.jsonl")
-    return Study.from_items(formats.stream(folder / "gsml.csv", "gsml", options))
+    return Study.from_items(formats.stream_records(folder / "gsml.csv", "gsml", options))
 
 
 def game_key(document: Document) -> str:
@@ -61,14 +60,14 @@ def game_key(document: Document) -> str:
 
 
 def held_out_ids(documents: Sequence[Document]) -> set[str]:
-    """Ids of the texts set aside: whole games, by the order of their hashes."""
+    """Return the IDs of the held-out texts: whole games, in the order of their hashes."""
     games = {document.id: game_key(document) for document in documents}
     chosen = shuffle_by_hash(games.values(), SEED)[:HELD_OUT_GAMES]
     return {id for id, name in games.items() if name in chosen}
 
 
 def collect_training_texts(study: Study) -> list[TrainingText]:
-    """The checked texts, and what people wrote about the games that are not set aside."""
+    """Return the checked texts, and human texts about the games that are not held out."""
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
     documents = list(study.iter_documents())
     aside = held_out_ids(documents)
@@ -78,21 +77,21 @@ def collect_training_texts(study: Study) -> list[TrainingText]:
 
 
 def write_shipped_weights() -> None:
-    """Fit the weights that are shipped."""
+    """Fit the shipped weights."""
     study = read_shared_task(Path(os.environ["FINECOMB_DATA"]) / "accuracy_shared_task")
-    hashes = tuple(sorted(text_hash(document.text) for document in study.iter_documents()))
+    hashes = tuple(sorted(hash_text(document.text) for document in study.iter_documents()))
     ranker = replace(train_ranker(collect_training_texts(study)), fitted_texts=hashes)
     target = Path(checker.__file__).with_name("weights.json")
     target.write_text(ranker.to_json(), encoding="utf-8")
 
 
 def false_alarm_rows(study: Study) -> list[dict[str, object]]:
-    """Marks in what people wrote about the games, by basis, apart for the games that are set aside."""
+    """Count marks in human texts by basis, separately for the held-out games."""
     documents = list(study.iter_documents())
     aside = held_out_ids(documents)
     rows: list[dict[str, object]] = []
     for basis in BASES:
-        program = checker.BoxScoreChecker(study.protocol(), shipped_ranker(), basis=basis)
+        program = checker.BoxScoreChecker(study.protocol(), load_shipped_ranker(), basis=basis)
         for title, chosen in (("45 games", False), ("15 games set aside", True)):
             reports = [
                 document.model_copy(update={"text": reference, "references": ()})
@@ -106,16 +105,16 @@ def false_alarm_rows(study: Study) -> list[dict[str, object]]:
 
 
 def calibration_rows(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
-    """Mean confidence and share that people marked, for what was left out of fitting, before and after calibration.
+    """Return mean confidence and share marked by people for data left out of fitting, before and after calibration.
 
-    The line is fitted on two thirds of the games and tried on the last third.
+    The calibration is fitted on two thirds of the games and tested on the last third.
     """
     games = shuffle_by_hash((text.game for text in texts), SEED)
     last = set(games[::3])
     others, held = ([text for text in texts if (text.game in last) is left] for left in (False, True))
-    line = calibration_line([pair for pairs in left_out_scores(others) for pair in pairs])
+    line = fit_calibration_line([pair for pairs in cross_validated_scores(others) for pair in pairs])
     rows: list[dict[str, object]] = []
-    for title, scores in zip(("games", "games and kinds"), unseen_scores(others, held), strict=True):
+    for title, scores in zip(("games", "games and kinds"), held_out_scores(others, held), strict=True):
         for state, (slope, offset) in (("before", (1.0, 0.0)), ("after", line)):
             chances = [(1 / (1 + math.exp(-(slope * score + offset))), hit) for score, hit in scores]
             sure = [(chance, hit) for chance, hit in chances if chance >= 0.5]
@@ -126,7 +125,7 @@ def calibration_rows(texts: Sequence[TrainingText]) -> list[dict[str, object]]:
 
 
 def _calibration_error(chances: Sequence[tuple[float, bool]]) -> float:
-    """Expected calibration error over ten bins of equal width."""
+    """Return the expected calibration error over ten bins of equal width."""
     bins: dict[int, list[tuple[float, bool]]] = {}
     for chance, hit in chances:
         bins.setdefault(min(int(chance * 10), 9), []).append((chance, hit))
@@ -141,15 +140,17 @@ def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     study = read_shared_task(Path(place) / "accuracy_shared_task")
     documents = list(study.iter_documents())
     texts = collect_training_texts(study)
-    print_table("How far confidence can be trusted", calibration_rows(texts))
-    print_table("False alarms in what people wrote, with the shipped weights", false_alarm_rows(study))
-    print_table(f"Cross-validated over games, {len(documents)} texts", validation_rows(study, cross_validate(texts)))
+    print_table("Calibration of confidence", calibration_rows(texts))
+    print_table("False positives in human texts, with the shipped weights", false_alarm_rows(study))
+    print_table(
+        f"Cross-validated over games, {len(documents)} texts", cross_validation_rows(study, cross_validate(texts))
+    )
     aside = held_out_ids(documents)
     rest = [example for example in texts if example.document not in aside]
     others = len(documents) - len(aside)
-    title = f"The {len(aside)} texts once set aside, fitted on the {others} others; the rules know them by now"
-    print_table(title, validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))
+    title = f"The {len(aside)} texts once held out, fitted on the {others} others; the rules have since seen them"
+    print_table(title, cross_validation_rows(study, [Fold(train_ranker(rest), tuple(sorted(aside)))]))

@@ -1,4 +1,4 @@
-"""What the coreference critic sees of damage to SNaC's summaries: the table of docs/critics/coreference.md.
+"""Sensitivity of the coreference critic to damage in SNaC's summaries; prints a table of docs/critics/coreference.md.
 
     python -m benchmarks coreference_damage
 
@@ -58,13 +58,13 @@ DAMAGES: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def main() -> None:
-    """Latent PPL of untouched and damaged texts by both models."""
+    """Print Latent PPL of original and damaged texts by both models."""
     if "FINECOMB_DATA" not in os.environ:
-        print("needs FINECOMB_DATA; left out")
+        print("skipped: set FINECOMB_DATA")
         return
     folder = Path(os.environ["FINECOMB_DATA"]) / "snac"
     path = next(path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".jsonl", ".csv"))
-    texts = [item for item in formats.stream(path, "") if isinstance(item, Document)]
+    texts = [item for item in formats.stream_records(path, "") if isinstance(item, Document)]
     texts = random.Random(0).sample(texts, len(texts))
     fit, held_out = texts[:90], texts[90:]
     for model in ("kneser-ney", "paper"):

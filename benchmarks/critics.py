@@ -1,8 +1,8 @@
-"""The topic model beside tomotopy's CTModel, and n-gram models; processor seconds, so that a busy machine counts less.
+"""Topic model compared with tomotopy's CTModel, and speed of n-gram models, in CPU seconds.
 
-Both models see the same 5,000 documents, drawn from a correlated topic model of 60 topics, and are judged alike: on the
-second half of each of 300 held-out documents, given what our inference makes of the first half under their parameters;
-for tomotopy its own inference is tried too and the better one counts.
+Both models see the same 5,000 documents, drawn from a correlated topic model with 60 topics. Both are evaluated on the
+second half of each of 300 held-out documents, given the posterior that our inference finds for the first half under
+their parameters. For tomotopy, its own inference is tried as well, and the better value counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from finecomb.corpora.critics.topics_em import (
 
 Floats = NDArray[np.float64]
 DOCUMENT_COUNT, HELD_OUT_COUNT, WORDS_PER_DOCUMENT, VOCABULARY_SIZE, TRUE_TOPIC_COUNT = 5000, 300, 240, 8000, 60
-PEER_TIME_FACTOR = 3  # how many times our time the peer is given, at least
+PEER_TIME_FACTOR = 3  # minimum multiple of our time that the peer gets
 TOLERANCE = 2e-4
 
 
@@ -51,7 +51,7 @@ class FitCheckpoint(NamedTuple):
     seconds: float
     iterations: int
     held_out: float
-    """Nats a word of the second halves."""
+    """Held-out log-likelihood in nats per word of the second halves."""
 
 
 def draw_corpus(seed: int = 0) -> Corpus:
@@ -80,7 +80,7 @@ def completion_likelihood(
 
 
 def fit_ours(texts: Corpus, topics: int) -> list[FitCheckpoint]:
-    """Held-out likelihood after every fourth step, the clock stopped while it is taken."""
+    """Return the held-out likelihood after every fourth step; evaluation is not timed."""
     marks: list[FitCheckpoint] = []
     steps, spent, last = em_steps(texts.fit, topics, np.random.default_rng(0)), 0.0, -np.inf
     enough = TOLERANCE * float(texts.fit.sum())
@@ -98,7 +98,7 @@ def fit_ours(texts: Corpus, topics: int) -> list[FitCheckpoint]:
 
 
 def fit_tomotopy(texts: Corpus, topics: int, budget: float) -> FitCheckpoint:
-    """The same for tomotopy, one worker, its defaults, when the budget is spent."""
+    """Return the held-out likelihood of tomotopy with one worker and default settings after `budget` CPU seconds."""
     model = tomotopy.CTModel(k=topics, seed=0)
     for row in _word_lists(texts.fit):
         model.add_doc(row)
@@ -121,7 +121,7 @@ def _tomotopy_held_out(model: tomotopy.CTModel, texts: Corpus, topics: int) -> f
     value = completion_likelihood(parameters, texts, VariationalPosteriors(np.log(shares), np.ones(shares.shape)))
     try:
         return max(value, completion_likelihood(parameters, texts))
-    except np.linalg.LinAlgError:  # a covariance that is not positive definite
+    except np.linalg.LinAlgError:  # raised for a covariance that is not positive definite
         return value
 
 
@@ -132,7 +132,7 @@ def _word_lists(bags: csr_array) -> list[list[str]]:
 
 @contextlib.contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Without what the peer's C++ prints about its sampler."""
+    """Suppress the output of the peer's C++ sampler."""
     stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     sys.stderr.flush()
     os.dup2(nowhere, 2)
@@ -162,24 +162,26 @@ def benchmark_topic_models() -> None:
     texts = draw_corpus()
     words = int(texts.fit.sum())
     ceiling = completion_likelihood(texts.truth, texts)
-    print(
-        f"{DOCUMENT_COUNT:,} documents, {words:,} words; the process that made them: {ceiling:.3f} nats a held-out word"
-    )
+    print(f"{DOCUMENT_COUNT:,} documents, {words:,} words; true process: {ceiling:.3f} nats per held-out word")
     rows = []
     for topics in (20, 50, 100):
         mine = fit_ours(texts, topics)
         end = mine[-1]
         print(
-            f"  K = {topics}: ours {end.seconds / end.iterations:.2f} s a step, {end.iterations} steps, "
+            f"  K = {topics}: ours {end.seconds / end.iterations:.2f} s per step, {end.iterations} steps, "
             f"{end.seconds:.0f} s, held out {end.held_out:.3f};",
             flush=True,
         )
         with silence_stderr():
             theirs = fit_tomotopy(texts, topics, PEER_TIME_FACTOR * end.seconds)
         there = next((mark.seconds for mark in mine if mark.held_out >= theirs.held_out), None)
-        beside = f"ours was there after {there:.1f} s: {theirs.seconds / there:.0f} times" if there else "ours never"
+        beside = (
+            f"ours reached this after {there:.1f} s, {theirs.seconds / there:.0f} times as fast"
+            if there
+            else "ours never reached this"
+        )
         print(
-            f"    tomotopy {theirs.seconds / theirs.iterations:.1f} s an iteration, {theirs.iterations} iterations, "
+            f"    tomotopy {theirs.seconds / theirs.iterations:.1f} s per iteration, {theirs.iterations} iterations, "
             f"{theirs.seconds:.0f} s, held out {theirs.held_out:.3f}; {beside}",
             flush=True,
         )
@@ -221,7 +223,7 @@ def benchmark_ngram_models() -> None:
             counted = million_tokens_per_second(tokens, functools.partial(KneserNeyModel.fit, texts, order, size))
             scored = million_tokens_per_second(tokens, functools.partial(model.log_probs, texts))
             print(
-                f"  {tokens:,} tokens of {size:,} kinds, order {order}: {counted:.1f} M tokens/s counted, "
+                f"  {tokens:,} tokens of {size:,} types, order {order}: {counted:.1f} M tokens/s counted, "
                 f"{scored:.1f} M scored, {1 / (1 / counted + 1 / scored):.1f} M both",
                 flush=True,
             )
@@ -235,5 +237,5 @@ def main() -> None:
     print("n-gram models")
     benchmark_ngram_models()
     print("topic models")
-    with threadpool_limits(1):  # the peer has one worker, too; threads that wait for work would count as work
+    with threadpool_limits(1):  # the peer also has one worker, and idle threads would add CPU time
         benchmark_topic_models()

@@ -1,9 +1,9 @@
-"""How often the critics' tests reject where nothing differs, and how often they see planted damage.
+"""False positive rate and power of the critics' tests on a synthetic corpus.
 
     python -m benchmarks critics_power
 
-The tables of docs/critics/power.md. The world is small and known: documents of sections whose types follow a chain.
-All is done each time: real documents are cut in two, a critic is fitted, held-out and generated ones are scored and
+Prints the tables of docs/critics/power.md. Documents have sections whose types follow a known Markov chain. Each run
+repeats all steps: real documents are split, a critic is fitted, and held-out and generated ones are scored and
 compared.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from finecomb.core.records import Document, Segment
 from finecomb.corpora.critics import compare, score_documents
 from finecomb.corpora.critics.base import CriticScores
-from finecomb.corpora.critics.comparison import Comparison, combine_splits
+from finecomb.corpora.critics.comparison import Comparison, combine_split_comparisons
 from finecomb.corpora.critics.criticism import Criticism, criticize, split_for_fitting
 
 STATES = "abcdefgh"
@@ -25,7 +25,7 @@ RUN_COUNT, DRAW_COUNT = 400, 199
 
 
 def random_transition_table(rng: np.random.Generator) -> np.ndarray:
-    """A chain over eight types from a begin state into an end; it cannot end at once."""
+    """Return a random chain over eight types with begin and end states that cannot end at once."""
     table = rng.dirichlet(np.full(len(STATES) + 1, 0.5), len(STATES) + 1)
     table[0, -1], table[1:, -1] = 0, 0.25
     table[0] /= table[0].sum()
@@ -55,7 +55,7 @@ def make_corpus(rng: np.random.Generator, table: np.ndarray, count: int, name: s
 
 
 def swap_sections(rng: np.random.Generator, page: Document) -> Document:
-    """Two neighbouring sections change places."""
+    """Swap two adjacent sections."""
     titles = [segment.title for segment in page.segments]
     if len(titles) > 1:
         at = int(rng.integers(len(titles) - 1))
@@ -64,7 +64,7 @@ def swap_sections(rng: np.random.Generator, page: Document) -> Document:
 
 
 def repeat_section(rng: np.random.Generator, page: Document) -> Document:
-    """A section is said again."""
+    """Repeat a section."""
     titles = [segment.title for segment in page.segments]
     at = int(rng.integers(len(titles)))
     return make_document(f"looped {page.id}", [*titles[: at + 1], *titles[at:]])
@@ -82,7 +82,7 @@ def compare_means(result: Criticism, seed: int) -> Comparison:
     return mean_comparison(compare(result.real, result.systems, draws=DRAW_COUNT, seed=seed))
 
 
-# --- nothing differs ---------------------------------------------------------------------------------------------
+# --- null hypothesis ---------------------------------------------------------------------------------------------
 
 
 def null_p_values(seed: int) -> dict[str, float]:
@@ -98,7 +98,7 @@ def null_p_values(seed: int) -> dict[str, float]:
 
 
 def clustered_null_p_values(seed: int) -> dict[str, float]:
-    """Ten prompts with six continuations each, against forty real documents; half of a value is the prompt's."""
+    """Compare six continuations of each of ten prompts with forty real documents; half of a value is the prompt's."""
     rng = np.random.default_rng(seed)
 
     def draw_scores(prompts: int, times: int) -> CriticScores:
@@ -118,7 +118,7 @@ def clustered_null_p_values(seed: int) -> dict[str, float]:
 
 
 def short_text_null_p_values(seed: int) -> dict[str, float]:
-    """Generated documents are the shorter half of what the process writes."""
+    """Compare real documents with the shorter half of the documents of the same process."""
     rng = np.random.default_rng(seed)
     table = random_transition_table(rng)
     drawn = sorted(make_corpus(rng, table, 80, "g"), key=lambda page: (len(page.segments), page.id))[:40]
@@ -136,13 +136,13 @@ def split_null_p_values(seed: int) -> dict[str, float]:
         rows.append(compare(result.real, result.systems, draws=DRAW_COUNT, seed=seed))
     pvalues = [mean_comparison(row).p for row in rows]
     return {
-        "--splits 5": mean_comparison(combine_splits(rows)).p,
+        "--splits 5": mean_comparison(combine_split_comparisons(rows)).p,
         "range of p over five splits": max(pvalues) - min(pvalues),
     }
 
 
 def print_null_table(runs: int) -> None:
-    print("rejections at 5% where nothing differs, in per cent")
+    print("rejections at 5% under the null hypothesis, in percent")
     for world in (null_p_values, clustered_null_p_values, short_text_null_p_values, split_null_p_values):
         rows = [world(seed) for seed in range(runs if world is not split_null_p_values else runs // 4)]
         for name in rows[0]:
@@ -159,7 +159,7 @@ def print_null_table(runs: int) -> None:
 
 
 def power(damage: Callable[[np.random.Generator, Document], Document], share: float, count: int, runs: int) -> float:
-    """The share of runs that reject when a share of the generated documents is damaged."""
+    """Return the share of runs that reject when a share of the generated documents is damaged."""
     hits = 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
@@ -173,7 +173,7 @@ def power(damage: Callable[[np.random.Generator, Document], Document], share: fl
 
 
 def print_power_table(runs: int) -> None:
-    print("runs that reject at 5%, in per cent, by documents on each side")
+    print("runs that reject at 5%, in percent, by number of documents per side")
     for name, damage in (("two sections swapped", swap_sections), ("a section said again", repeat_section)):
         for share in (0.5, 1.0):
             figures = [f"{100 * power(damage, share, count, runs):5.0f}" for count in (20, 40, 80)]
@@ -181,7 +181,7 @@ def print_power_table(runs: int) -> None:
 
 
 def main() -> None:
-    """Both tables."""
+    """Print both tables."""
     print_null_table(RUN_COUNT)
     print_power_table(RUN_COUNT // 8)
 

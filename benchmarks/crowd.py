@@ -1,4 +1,4 @@
-"""200 people who come all at once finish a study on two workers: is all as it should be, and how long does it take."""
+"""Load test: 200 annotators who arrive at once complete a study on two workers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TEXT_COUNT, ANNOTATORS_PER_TEXT, WORKER_COUNT = 60, 10, 2
 
 
 def main() -> None:
-    """Serve, let everybody come, compare with what the design asks for, and write the table."""
+    """Serve a study to all annotators, check the result against the design, and write the table."""
     protocol = load_shipped("scarecrow")
     with tempfile.TemporaryDirectory() as temporary, temporary_postgresql() as url:
         study = Path(temporary) / "study"
         settings = Settings(protocols=(protocol.id,), annotators=ANNOTATORS_PER_TEXT, skip=ONBOARDING_PHASES)
-        formats.save([settings, protocol, *make_documents(TEXT_COUNT, 100)], study)
+        formats.save_records([settings, protocol, *make_documents(TEXT_COUNT, 100)], study)
         db = f"{url}#{uuid.uuid4().hex}"
         process = start_finecomb("serve", str(study), "--port", "0", "--db", db, "--workers", str(WORKER_COUNT))
         try:
@@ -44,7 +44,7 @@ def main() -> None:
                 store, RehearsalClock(), CrowdTraits(), port, PERSON_COUNT, PERSON_COUNT, seed=0
             )
             took = time.perf_counter() - start
-            annotations = list(store.study().iter_annotations())
+            annotations = list(store.read_study().iter_annotations())
             store.close()
         finally:
             stop_server(process)

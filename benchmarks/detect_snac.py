@@ -1,8 +1,8 @@
-"""How well SNaC's detectors do on its 150 summaries: the tables of docs/detect/coherence.md.
+"""Accuracy of SNaC's detectors on its 150 summaries; writes the tables of docs/detect/coherence.md.
 
-Three splits by story, since all 55 books appear twice; a tenth of the stories outside a test is for thresholds. What
-takes minutes (surprisals, the fine-tuned encoder) is kept in the folder that FINECOMB_CACHE names, and is left out
-where it is neither there nor asked for with FINECOMB_SLOW=1. Needs the folder that FINECOMB_DATA names.
+Uses three splits by story, since all 55 books appear twice; a tenth of the stories outside the test set is used for
+thresholds. Results that take minutes (surprisals, the fine-tuned encoder) are cached in the folder FINECOMB_CACHE, and
+skipped unless cached or requested with FINECOMB_SLOW=1. Requires FINECOMB_DATA.
 """
 
 from __future__ import annotations
@@ -17,19 +17,29 @@ import numpy as np
 
 from benchmarks._docs import markdown_table, write_table
 from finecomb import formats
-from finecomb.annotators.detectors.boosting import BoostingSettings, fit_trees
+from finecomb.annotators.detectors.boosting import BoostingSettings, fit_boosted_trees
 from finecomb.annotators.detectors.coherence import sentence_verdicts
 from finecomb.annotators.detectors.coherence.detection_tables import (
     REFERENCE_PRECISION,
+    label_recalls_at_precision,
     label_score_rows,
-    recalls_at_precision,
 )
-from finecomb.annotators.detectors.coherence.embedded_detector import PreparedText, fit_mixtures, token_scores
+from finecomb.annotators.detectors.coherence.embedded_detector import (
+    PreparedText,
+    fit_mixtures_and_thresholds,
+    token_scores,
+)
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
 from finecomb.annotators.detectors.coherence.grammar_parse import parse_narratives
-from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, TextSplit, build_narratives, splits
+from finecomb.annotators.detectors.coherence.narrative import (
+    LABELS,
+    Narrative,
+    TextSplit,
+    build_narratives,
+    cross_validation_splits,
+)
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mix_log_odds
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, logit, mixture_probabilities
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, TokenSurprisals
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings, fit_tagger
 from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
@@ -54,21 +64,21 @@ Results = dict[str, list[tuple[list[Narrative], list[TextScores], Mapping[str, f
 
 
 def read_narratives(data: Path) -> list[Narrative]:
-    """The 150 summaries, in groups by story."""
+    """Return the 150 summaries in groups by story."""
     study = formats.read(data / "snac" / "SNaC_data.json")
     groups = {document.id: str(document.meta["story"]) for document in study.iter_documents()}
     return build_narratives(study.iter_documents(), study.iter_annotations(), groups)
 
 
 class Cache:
-    """Arrays that took minutes to make, in files by name."""
+    """Cache of arrays that take minutes to compute, in files by name."""
 
     def __init__(self) -> None:
         self.folder = Path(os.environ["FINECOMB_CACHE"]) if "FINECOMB_CACHE" in os.environ else None
         self.slow = os.environ.get("FINECOMB_SLOW") == "1"
 
     def get_arrays(self, name: str, make: Callable[[], Mapping[str, Floats]]) -> Mapping[str, Floats] | None:
-        """What a file holds, else what is made and kept; None where that would take too long."""
+        """Return the cached arrays, or compute and cache them; None if that would take too long."""
         file = self.folder / f"{name}.npz" if self.folder else None
         if file and file.is_file():
             with np.load(file, allow_pickle=False) as stored:
@@ -84,7 +94,7 @@ class Cache:
 def tagger_scores(
     texts: Sequence[Narrative], split: TextSplit, number: int, cache: Cache
 ) -> dict[int, TextScores] | None:
-    """Scores of a fine-tuned encoder for the dev and test texts of a split."""
+    """Return the scores of a fine-tuned encoder for the dev and test texts of a split."""
     places = [*split.dev, *split.test]
 
     def compute_scores() -> dict[str, Floats]:
@@ -109,25 +119,27 @@ def _stored_scores(arrays: Mapping[str, Floats], id: str) -> TextScores:
 def coherence_scores(
     prepared: Sequence[PreparedText], split: TextSplit, tags: Mapping[int, TextScores] | None
 ) -> tuple[list[TextScores], dict[str, float]]:
-    """The embedded detector on a split's test texts, with or without the encoder."""
+    """Return the scores of the embedded detector on a split's test texts, with or without the encoder."""
     columns = tuple(prepared[0].features[0])
     rows = [feature_matrix(text.features, columns) for text in prepared]
-    truth = [text.text.targets(LABELS) for text in prepared]
+    truth = [text.text.target_matrix(LABELS) for text in prepared]
     train = np.concatenate([rows[at] for at in split.train])
     answers = np.concatenate([truth[at] for at in split.train])
-    trees = [fit_trees(train, answers[:, column], BoostingSettings()) for column in range(len(LABELS) + 1)]
+    trees = [fit_boosted_trees(train, answers[:, column], BoostingSettings()) for column in range(len(LABELS) + 1)]
 
     def log_odds(at: int) -> Floats:
         parts = [np.stack([model(rows[at]) for model in trees], axis=1)]
         return np.stack([*parts, *([logit(tags[at].sentences)] if tags else [])], axis=-1)
 
     dev = np.concatenate([log_odds(at) for at in split.dev])
-    mixtures, thresholds = fit_mixtures(
+    mixtures, thresholds = fit_mixtures_and_thresholds(
         [dev[..., model] for model in range(dev.shape[-1])], np.concatenate([truth[at] for at in split.dev]), LABELS
     )
     scores = []
     for at in split.test:
-        chances = np.stack([mix_log_odds(log_odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1)
+        chances = np.stack(
+            [mixture_probabilities(log_odds(at)[:, row], mixtures[row]) for row in range(len(mixtures))], axis=1
+        )
         scores.append(TextScores(chances, *token_scores(prepared[at], tags[at] if tags else None, LABELS)))
     return scores, thresholds
 
@@ -135,7 +147,7 @@ def coherence_scores(
 def add_unsupervised_results(
     prepared: Sequence[PreparedText], split: TextSplit, surprisals: Mapping[int, TokenSurprisals], results: Results
 ) -> None:
-    """Surprisal, where it is known, and the entity grid."""
+    """Add the results of surprisal, if cached, and of the entity grid."""
     texts = [text.text for text in prepared]
     dev, test = ([at for at in part if at in surprisals] for part in (split.dev, split.test))
     if dev and test:
@@ -157,7 +169,7 @@ def add_unsupervised_results(
 def add_synthetic_results(
     prepared: Sequence[PreparedText], split: TextSplit, results: Results, intrinsic: dict[str, list[tuple[float, ...]]]
 ) -> None:
-    """Both kinds of made-up errors, from the training texts; intrinsic figures are of those from the dev texts."""
+    """Add results for both kinds of synthetic errors in training texts, with intrinsic figures on dev texts."""
     texts = [text.text for text in prepared]
     for negatives, name in (("coreference", "synthetic, coreference"), ("next-sentence", "synthetic, next sentence")):
         made = [
@@ -184,7 +196,7 @@ def add_synthetic_results(
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     cache = Cache()
     texts = read_narratives(Path(place))
     start = time.process_time()
@@ -198,7 +210,7 @@ def main() -> None:
     surprisals = known_surprisals(texts, cache)
     results: Results = {}
     intrinsic: dict[str, list[tuple[float, ...]]] = {}
-    for number, split in enumerate(splits(texts, 3, DEV_SHARE, np.random.default_rng(0))):
+    for number, split in enumerate(cross_validation_splits(texts, 3, DEV_SHARE, np.random.default_rng(0))):
         test = [texts[at] for at in split.test]
         add_unsupervised_results(prepared, split, surprisals, results)
         add_synthetic_results(prepared, split, results, intrinsic)
@@ -213,7 +225,7 @@ def main() -> None:
 
 
 def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, TokenSurprisals]:
-    """Surprisals of the texts for which they are known."""
+    """Return the surprisals of the texts that have cached ones."""
     model: list[SurprisalScorer] = []
     known = {}
     for at, text in enumerate(texts):
@@ -233,7 +245,7 @@ def known_surprisals(texts: Sequence[Narrative], cache: Cache) -> dict[int, Toke
 
 
 def format_spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation over splits."""
+    """Return the mean and standard deviation over splits."""
     numbers = np.array(values, dtype=float)
     if np.isnan(numbers).all():
         return ""
@@ -275,7 +287,7 @@ def write_tables(results: Results, intrinsic: Mapping[str, list[tuple[float, ...
 def _roc_rows(results: Results) -> list[list[object]]:
     rows: list[list[object]] = []
     for name, folds in results.items():
-        truth = [np.concatenate([text.targets(())[:, -1] for text in texts]) for texts, _, _ in folds]
+        truth = [np.concatenate([text.target_matrix(())[:, -1] for text in texts]) for texts, _, _ in folds]
         chances = [np.concatenate([row.sentences[:, -1] for row in scores]) for _, scores, _ in folds]
         areas = [area_under_roc_curve(*pair) for pair in zip(chances, truth, strict=True)]
         points = [recall_at_false_positive_rates(*pair, FALSE_ALARM_RATES) for pair in zip(chances, truth, strict=True)]
@@ -288,7 +300,9 @@ def _roc_rows(results: Results) -> list[list[object]]:
 def _recall_rows(folds: Sequence[tuple[list[Narrative], list[TextScores], Mapping[str, float]]]) -> list[list[float]]:
     rows = []
     for texts, scores, _ in folds:
-        recalls = recalls_at_precision(texts, [row.sentences[:, -1] for row in scores], LABELS, REFERENCE_PRECISION)
+        recalls = label_recalls_at_precision(
+            texts, [row.sentences[:, -1] for row in scores], LABELS, REFERENCE_PRECISION
+        )
         values = [recalls[label] for label in LABELS]
         rows.append([*values, float(np.mean(values))])
     return rows
@@ -317,7 +331,7 @@ def _recall_at_paper_precision(
     fold: tuple[list[Narrative], list[TextScores], Mapping[str, float]], column: int
 ) -> float:
     texts, scores, _ = fold
-    truth = np.concatenate([text.targets(LABELS)[:, column] for text in texts])
+    truth = np.concatenate([text.target_matrix(LABELS)[:, column] for text in texts])
     chances = np.concatenate([row.sentences[:, column] for row in scores])
     threshold = threshold_at_precision(chances, truth, PAPER_PRECISION[LABELS[column]])
     return float((chances[truth] >= threshold).mean())

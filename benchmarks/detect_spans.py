@@ -1,7 +1,7 @@
-"""Scarecrow's span classifier on SNaC, people against the rest on `span_annotation`, and spans per second.
+"""Scarecrow's span classifier on SNaC, leave-one-out people on `span_annotation`, and spans per second.
 
-The tables of docs/detect/spans.md. Needs the folder that FINECOMB_DATA names; vectors of the encoder are kept in the
-folder that FINECOMB_CACHE names.
+Writes the tables of docs/detect/spans.md. Requires FINECOMB_DATA; encoder vectors are cached in the folder
+FINECOMB_CACHE.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from benchmarks._docs import markdown_table, write_table
 from benchmarks._span_annotation import read_campaign
 from benchmarks.detect_snac import format_spread
 from finecomb import formats
-from finecomb.annotators.detectors.coherence.narrative import splits
+from finecomb.annotators.detectors.coherence.narrative import cross_validation_splits
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.spans.classifier import EncodedText, SpanSettings, TextEncoder
-from finecomb.annotators.detectors.spans.examples import SpanText, span_text, word_truth
+from finecomb.annotators.detectors.spans.examples import SpanText, build_span_text, word_label_matrix
 from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits
-from finecomb.annotators.detectors.spans.training import span_texts, split_score_rows
+from finecomb.annotators.detectors.spans.training import collect_span_texts, held_out_score_rows
 from finecomb.core.records import Annotation
 
 PAGE = "detect/spans.md"
@@ -34,14 +34,14 @@ PAGE = "detect/spans.md"
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     write_table(PAGE, "speed", speed_table())
     write_table(PAGE, "people", people_table(Path(place)))
     write_table(PAGE, "classifier", classifier_table(Path(place)))
 
 
 def speed_table() -> str:
-    """Spans scored in a second of one core, after encoding."""
+    """Return the number of spans scored per CPU second, after encoding."""
     rng = np.random.default_rng(0)
     shapes = [(384, 128), (384, 128), (30, 128), (128, 8), (8,)]
     head = SpanHead(*(rng.normal(size=shape).astype(np.float32) for shape in shapes))
@@ -67,15 +67,15 @@ def encode_texts(texts: Sequence[SpanText], settings: SpanSettings) -> list[Enco
 
 def classifier_table(data: Path) -> str:
     study = formats.read(data / "snac" / "SNaC_data.json")
-    texts, labels, _ = span_texts(study, list(study.iter_annotations()), "story")
+    texts, labels, _ = collect_span_texts(study, list(study.iter_annotations()), "story")
     settings = SpanSettings(labels=labels)
     vectors = encode_texts(texts, settings)
     start = time.process_time()
     folds = [
-        split_score_rows(texts, vectors, split, settings)
-        for split in splits(texts, 3, DEV_SHARE, np.random.default_rng(0))
+        held_out_score_rows(texts, vectors, split, settings)
+        for split in cross_validation_splits(texts, 3, DEV_SHARE, np.random.default_rng(0))
     ]
-    print(f"three fits after encoding: {time.process_time() - start:.0f} s of one core", flush=True)
+    print(f"three fits after encoding: {time.process_time() - start:.0f} CPU s", flush=True)
     rows = [
         [
             rows[0]["label"],
@@ -88,7 +88,7 @@ def classifier_table(data: Path) -> str:
 
 
 def people_table(data: Path) -> str:
-    """Each person against all others together: the mean over people, the standard deviation in brackets."""
+    """Return the scores of each person against all others, as the mean over people with standard deviation."""
     study = read_campaign(data, "iaa")
     persons = [annotator.id for annotator in study.iter_annotators() if annotator.kind == "human"]
     labels = [label.name for label in study.protocol().labels]
@@ -98,7 +98,7 @@ def people_table(data: Path) -> str:
             by_document.setdefault(annotation.document, {})[annotation.annotator] = annotation
     marked = {
         document.id: {
-            name: word_truth(span_text(document, [annotation], labels), len(labels))
+            name: word_label_matrix(build_span_text(document, [annotation], labels), len(labels))
             for name, annotation in by_document[document.id].items()
         }
         for document in study.iter_documents()
@@ -112,7 +112,7 @@ def people_table(data: Path) -> str:
 
 
 def _scores_against_rest(person: str, marked: dict[str, dict[str, NDArray[Any]]], labels: int) -> NDArray[Any]:
-    """(3, labels): precision, recall and F1 of one person."""
+    """Return precision, recall and F1 of one person, shape (3, labels)."""
     right, mine, theirs = np.zeros(labels), np.zeros(labels), np.zeros(labels)
     for readers in marked.values():
         if person in readers and len(readers) > 1:

@@ -1,7 +1,7 @@
-"""Seconds of one core that the default detector of coherence takes for 1,000 sentences: to be fitted, and to mark.
+"""CPU seconds per 1,000 sentences of the default coherence detector, for fitting and for marking.
 
-The first texts of SNaC, as many as have 500 sentences together, or as FINECOMB_SENTENCES says. The table of
-docs/detect/coherence.md. Needs the folder that FINECOMB_DATA names.
+Uses the first texts of SNaC with 500 sentences in total, or FINECOMB_SENTENCES. Writes the table of
+docs/detect/coherence.md. Requires FINECOMB_DATA.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from finecomb.annotators.detectors.boosting import BoostingSettings
 from finecomb.annotators.detectors.coherence.embedded_detector import (
     CoherenceModel,
     CoherenceSettings,
-    fit_coherence,
+    fit_coherence_model,
     prepare_texts,
 )
-from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, dev_split
+from finecomb.annotators.detectors.coherence.narrative import LABELS, Narrative, train_dev_split
 from finecomb.annotators.detectors.coherence.options import DEV_SHARE
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
 from finecomb.annotators.model_loading import DEFAULT_ENCODER, import_library
@@ -34,10 +34,10 @@ PAGE = "detect/coherence.md"
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     import_library("torch", "benchmark").set_num_threads(1)
     texts = take_first_texts(read_narratives(Path(place)), int(os.environ.get("FINECOMB_SENTENCES", "500")))
-    prepare_texts(texts[:1])  # the parser is loaded once
+    prepare_texts(texts[:1])  # load the parser before timing
     rows = [
         ["`--encoder none`", *seconds_per_1000_sentences(texts, None)],
         [
@@ -50,17 +50,17 @@ def main() -> None:
 
 
 def take_first_texts(texts: list[Narrative], sentences: int) -> list[Narrative]:
-    """So many texts that they have that many sentences."""
+    """Return the first texts that have at least the given number of sentences together."""
     counts = np.cumsum([len(text.sentences) for text in texts])
     return texts[: int(np.searchsorted(counts, sentences)) + 1]
 
 
 def seconds_per_1000_sentences(texts: list[Narrative], tagger: TaggerSettings | None) -> list[str]:
-    """Seconds per 1,000 sentences of fitting and of marking, grammar and features in both."""
-    split = dev_split(texts, DEV_SHARE, np.random.default_rng(0))
+    """Return CPU seconds per 1,000 sentences of fitting and of marking, both with grammar and features."""
+    split = train_dev_split(texts, DEV_SHARE, np.random.default_rng(0))
     settings = CoherenceSettings(LABELS, tagger, BoostingSettings())
     models: list[CoherenceModel] = []
-    fitting = _processor_seconds(lambda: models.append(fit_coherence(prepare_texts(texts), split, settings)))
+    fitting = _processor_seconds(lambda: models.append(fit_coherence_model(prepare_texts(texts), split, settings)))
     marking = _processor_seconds(lambda: models[0](texts))
     sentences = sum(len(text.sentences) for text in texts)
     return [f"{seconds / sentences * 1000:.0f}" for seconds in (fitting, marking)]

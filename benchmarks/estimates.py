@@ -1,4 +1,4 @@
-"""Do estimates from judges and people hold? 5,000 simulated studies a cell; the tables go into the docs."""
+"""Coverage of intervals from judges and people in 5,000 simulated studies per cell; writes tables in the docs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from benchmarks._docs import markdown_table, write_table
 from finecomb.statistics.inference.confidence_sequence import MIN_COUNT_TEXTS, betting_interval, monitored_mean
 from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval
 from finecomb.statistics.judges.ppi import TextValues, ppi_mean
-from finecomb.statistics.judges.text_allocation import stratum_deviations, stratum_probabilities
+from finecomb.statistics.judges.text_allocation import shrunk_stratum_deviations, stratum_probabilities
 
 Floats = NDArray[np.float64]
-Texts = tuple[Floats, Floats, Floats]  # people's values, those of a judge of correlation .7, those of a judge of noise
+Texts = tuple[
+    Floats, Floats, Floats
+]  # human values, values of a judge with correlation .7, values of a judge of pure noise
 STUDY_COUNT = 5000
 TEXT_COUNT = 500
 MIN_COVERAGE_BY_TEXT_COUNT = {20: 0.93, 40: 0.94}
@@ -24,7 +26,7 @@ PAGE = "judges/estimates.md"
 
 
 class SimulatedMeasure(NamedTuple):
-    """A kind of measure: its name, its true mean, and how texts are drawn."""
+    """Type of measure: its name, its true mean, and a function that draws texts."""
 
     name: str
     mean: float
@@ -34,7 +36,7 @@ class SimulatedMeasure(NamedTuple):
 
 
 def error_count_sampler(dispersion: float, found: float, alarms: float) -> Callable[[np.random.Generator], Texts]:
-    """Errors of a text, negative binomial with mean 2; a judge finds a share of them and raises false alarms."""
+    """Return a sampler of errors per text (negative binomial, mean 2) and of a judge that errs both ways."""
 
     def draw(rng: np.random.Generator) -> Texts:
         errors = rng.negative_binomial(dispersion, dispersion / (dispersion + 2), TEXT_COUNT)
@@ -46,7 +48,7 @@ def error_count_sampler(dispersion: float, found: float, alarms: float) -> Calla
 
 
 def draw_differences(rng: np.random.Generator) -> Texts:
-    """Errors of one system less those of another on the same prompt, and the same of the judge."""
+    """Draw differences in errors between two systems on the same prompt, from people and from the judge."""
     first, second = (error_count_sampler(0.5, 0.7, 4.68)(rng) for _ in range(2))
     return first[0] - second[0], first[1] - second[1], first[2] - second[2]
 
@@ -57,13 +59,13 @@ def _add_judges(values: Floats, mean: float, deviation: float, rng: np.random.Ge
 
 
 def draw_shares(rng: np.random.Generator) -> Texts:
-    """Share of a text that is marked: none of it in 40 of 100 texts, else beta with mean 1/7."""
+    """Draw the marked share of a text: 0 for 40% of texts, otherwise beta with mean 1/7."""
     values = np.where(rng.random(TEXT_COUNT) < 0.4, 0.0, rng.beta(1, 6, TEXT_COUNT))
     return _add_judges(values, 0.6 / 7, 0.1173, rng)
 
 
 def draw_ratings(rng: np.random.Generator) -> Texts:
-    """Ratings from 1 to 5, most of them 4 or 5."""
+    """Draw ratings from 1 to 5, most of them 4 or 5."""
     values = rng.choice(np.arange(1.0, 6.0), TEXT_COUNT, p=[0.05, 0.05, 0.15, 0.35, 0.4])
     return _add_judges(values, 4.0, 1.095, rng)
 
@@ -78,7 +80,7 @@ SIMULATED_MEASURES = (
 
 
 class IntervalQuality(NamedTuple):
-    """How often an interval held the truth, and how wide it was on average."""
+    """Coverage and mean width of an interval."""
 
     coverage: float
     width: float
@@ -95,7 +97,7 @@ def student_interval(values: TextValues) -> tuple[float, float]:
 
 
 def published_ppi_interval(values: TextValues) -> tuple[float, float]:
-    """Prediction-powered with tuned power as it is published: for many texts, by the normal quantile."""
+    """Return the published PPI++ interval with power tuning, based on the normal quantile."""
     judge, human = values.judges[0], values.human
     read, unread = judge[values.read], np.delete(judge, values.read)
     n, others = len(human), len(unread)
@@ -106,7 +108,7 @@ def published_ppi_interval(values: TextValues) -> tuple[float, float]:
 
 
 def simulate_studies(world: SimulatedMeasure, n: int, studies: int, seed: int) -> dict[str, IntervalQuality]:
-    """Simulated studies of one cell."""
+    """Simulate the studies of one cell."""
     results: dict[str, list[tuple[float, float]]] = {}
     for study in range(studies):
         rng = np.random.default_rng([seed, n, study])
@@ -149,12 +151,12 @@ StratumSampler = Callable[[np.random.Generator], Floats]
 
 
 def draw_normal_strata(rng: np.random.Generator) -> Floats:
-    """Values of 500 texts in five strata of standard deviations 1, 1, 1, 2 and 5."""
+    """Draw values of 500 texts in five strata with standard deviations 1, 1, 1, 2 and 5."""
     return np.concatenate([rng.normal(3, deviation, STRATUM_SIZE) for deviation in (1, 1, 1, 2, 5)])
 
 
 def draw_count_strata(rng: np.random.Generator) -> Floats:
-    """Errors of 500 texts in five strata, negative binomial with means .5, .5, .5, 1 and 6 and k = .8."""
+    """Draw errors of 500 texts in five strata, negative binomial with means .5, .5, .5, 1 and 6 and k = .8."""
     means = (0.5, 0.5, 0.5, 1, 6)
     return np.concatenate([rng.negative_binomial(0.8, 0.8 / (0.8 + mean), STRATUM_SIZE) for mean in means]).astype(
         float
@@ -172,20 +174,20 @@ def fewest_first_interval(draw: StratumSampler, n: int, rng: np.random.Generator
 
 
 def neyman_interval(draw: StratumSampler, n: int, rng: np.random.Generator) -> tuple[float, float]:
-    """One text at a time, as the server gives them out."""
+    """Return the interval when texts are assigned one at a time by Neyman allocation, as the server does."""
     values, sizes = draw(rng), np.full(5, STRATUM_SIZE)
     orders = [rng.permutation(STRATUM_SIZE) + STRATUM_SIZE * stratum for stratum in range(5)]
     counts = np.zeros(5, dtype=np.int64)
     for _ in range(n):
         parts = [values[order[:count]] for order, count in zip(orders, counts, strict=True)]
-        chances = stratum_probabilities(sizes, counts, stratum_deviations(parts), sizes - counts)
+        chances = stratum_probabilities(sizes, counts, shrunk_stratum_deviations(parts), sizes - counts)
         counts[rng.choice(5, p=chances)] += 1
     read = np.concatenate([order[:count] for order, count in zip(orders, counts, strict=True)])
     return stratified_interval(values, read)
 
 
 def write_design_table(count: int, seed: int = 1) -> None:
-    """Fewest first beside drawn where the interval shrinks most; the bar: as narrow with a quarter fewer texts."""
+    """Compare "fewest first" with Neyman allocation; the target is the same width with 25% fewer texts."""
     rows, results = [], {}
     worlds = (
         ("deviations 1, 1, 1, 2, 5", draw_normal_strata, 3.0),
@@ -204,10 +206,10 @@ def write_design_table(count: int, seed: int = 1) -> None:
     write_table(PAGE, "designs", markdown_table(head, rows))
     first, drawn = results[worlds[0][0], "fewest first", 100], results[worlds[0][0], "drawn", 75]
     fine = drawn.width <= first.width and drawn.coverage >= 0.93
-    print(f"a quarter fewer human texts: {'held' if fine else 'MISSED'}", flush=True)
+    print(f"25% fewer human texts: {'held' if fine else 'MISSED'}", flush=True)
 
 
-# --- watching ----------------------------------------------------------------------------------------------------
+# --- continuous monitoring ---------------------------------------------------------------------------------------
 
 
 def write_watching_table(count: int, seed: int = 2) -> None:
@@ -216,7 +218,9 @@ def write_watching_table(count: int, seed: int = 2) -> None:
         wrong = 0
         for study in range(count):
             rng = np.random.default_rng([seed, study])
-            low, high = betting_interval((rng.random(300) < share).astype(float))  # holds what every moment left in
+            low, high = betting_interval(
+                (rng.random(300) < share).astype(float)
+            )  # the interval at each time is the intersection of all earlier ones
             wrong += not low <= share <= high
         rows.append([name, "bounded", "1 to 300", f"{wrong / count:.3f}"])
     for name, dispersion in (("errors per text, mean 2, k = .5", 0.5), ("the same, k = .2", 0.2)):

@@ -1,6 +1,6 @@
-"""Best alignments beside pygamma-agreement on Scarecrow-like paragraphs, then alone where that cannot follow.
+"""Best alignments compared with pygamma-agreement on Scarecrow-like paragraphs, then alone at sizes beyond its reach.
 
-Each row runs in a process of its own, so that memory is its own.
+Each row runs in a separate process, so that its memory is measured separately.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb.core.study import Study
 from finecomb.engine.engines import LocalEngine
 from finecomb.engine.partitions import Executor
-from finecomb.engine.process_pool import usable_core_count
+from finecomb.engine.processes import usable_core_count
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
-from finecomb.statistics.agreement.gamma.continuum import Continuum, continua
+from finecomb.statistics.agreement.gamma.continuum import Continuum, build_document_continua
 from finecomb.statistics.agreement.gamma.pooled_gamma import measure_gamma_of_texts, unproven_gamma_gap
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
 from finecomb.statistics.selection.view import View, view
@@ -40,7 +40,7 @@ CORPUS_HEADER = (
     "by the clock",
     "proven throughout",
 )
-WORDS_PER_TEXT, MARK_RATE = 112, 3.2  # about 3.15 marks an annotation
+WORDS_PER_TEXT, MARK_RATE = 112, 3.2  # about 3.15 marks per annotation
 
 
 def simulated_view(count: int, annotators: int, rate: float) -> View:
@@ -49,11 +49,11 @@ def simulated_view(count: int, annotators: int, rate: float) -> View:
 
 def simulated_continua(count: int, annotators: int, rate: float) -> list[Continuum]:
     chosen = simulated_view(count, annotators, rate)
-    return [each.continuum for each in continua(chosen.study, chosen.categories)]
+    return [each.continuum for each in build_document_continua(chosen.study, chosen.categories)]
 
 
 def measure_ours(texts: list[Continuum]) -> dict[str, float]:
-    best_alignment(texts[0])  # imports
+    best_alignment(texts[0])  # load imports before timing
     began = time.process_time()
     found = [best_alignment(each) for each in texts]
     took = (time.process_time() - began) / len(texts)
@@ -101,7 +101,7 @@ def measure_corpus(count: int) -> dict[str, float]:
 
 
 def _measure_in_child(what: str, place: int, annotators: int, rate: float) -> dict[str, float]:
-    """Of 20 paragraphs the one at a place when they are sorted by size, or with -1 all of them."""
+    """Measure one of 20 paragraphs, by its position when sorted by size, or all of them for -1."""
     if what == "corpus":
         return measure_corpus(place)
     texts = sorted(simulated_continua(20, annotators, rate), key=len)
@@ -119,21 +119,21 @@ def run_child(what: str, place: int, annotators: int, rate: float = MARK_RATE) -
 
 
 def compare_alignments(place: int, annotators: int) -> tuple[dict[str, float], dict[str, float]]:
-    """One paragraph aligned by us and by the peer, which must agree."""
+    """Align one paragraph with both programs and check that they agree."""
     own, other = run_child("ours", place, annotators), run_child("peer", place, annotators)
     assert abs(own["disorder"] - other["disorder"]) < 1e-4, (own, other)
     return own, other
 
 
 def comparison_row(annotators: int, own: dict[str, float], other: dict[str, float]) -> tuple[str, ...]:
-    """A row of the first table; memory and processor seconds of each."""
+    """Return a row of the first table, with memory and CPU seconds of each program."""
     mine = f"{own['seconds']:.3f} s, {own['peak']:.0f} MB"
     theirs = f"{other['seconds']:.2f} s, {other['peak']:,.0f} MB"
     return f"{annotators}", f"{own['marks']:.0f}", mine, theirs, f"{other['seconds'] / own['seconds']:,.0f}"
 
 
 def scaling_row(annotators: int, rate: float) -> tuple[str, ...]:
-    """A row of the second table: twenty paragraphs, each as long as it takes."""
+    """Return a row of the second table: twenty paragraphs without a time limit."""
     found = run_child("ours", -1, annotators, rate)
     marks, peak = f"{found['marks'] / annotators:.1f}", f"{found['peak']:.0f} MB"
     return f"{annotators}", marks, f"{found['seconds']:.2f}", peak, f"{found['proven']:.0f}", f"{found['gap']:.1%}"

@@ -1,4 +1,4 @@
-"""Texts by the small local model: how much of the time the model is at work, and how many tokens come in a second."""
+"""Text generation with the small local model: share of time spent in the model, and tokens per second."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from finecomb.annotators.llm.local_models import install_hint
+from finecomb.annotators.llm.local_models import local_model_install_hint
 from finecomb.core.records import Document, ModelSettings
 from finecomb.corpora.generation.decoding import decoding_grid
-from finecomb.corpora.generation.generation import GenerationSettings, generate, open_endpoint, plan_generation
+from finecomb.corpora.generation.generation import GenerationSettings, generate, plan_generation
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.local_model import TransformersEndpoint
 
@@ -18,8 +18,8 @@ SENTENCE = "The last ferry of the season left on Friday."
 
 
 def main() -> None:
-    if hint := install_hint(MODEL):
-        print(f"left out: the local model is not installed; {hint}")
+    if hint := local_model_install_hint(MODEL):
+        print(f"skipped: the local model is not installed; {hint}")
         return
     settings = GenerationSettings(
         model=ModelSettings(model=MODEL, concurrency=CONCURRENCY),
@@ -30,7 +30,7 @@ def main() -> None:
     )
     run_plan = plan_generation(settings, [Document(id="p", text=SENTENCE)])
     started = time.monotonic()
-    endpoint = open_endpoint(run_plan)
+    endpoint = run_plan.provider.open_endpoint(settings.model)
     assert isinstance(endpoint, TransformersEndpoint)
     print(f"model loaded in {time.monotonic() - started:.1f} s")
     with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +40,9 @@ def main() -> None:
     share = endpoint.computing / took
     print(
         f"{len(run.documents)} texts, {len(run.dropped)} given up, {run.calls} samples,"
-        f" {CONCURRENCY} side by side: {took:.1f} s"
+        f" {CONCURRENCY} in parallel: {took:.1f} s"
     )
-    print(f"  {endpoint.tokens / took:.0f} tokens a second")
+    print(f"  {endpoint.tokens / took:.0f} tokens per second")
     print(
         f"  model busy {share:.1%} of the time, {'within' if share >= MIN_BUSY_SHARE else 'BELOW'} {MIN_BUSY_SHARE:.0%}"
     )

@@ -1,4 +1,4 @@
-"""Anchoring, planted effects of probes, and how long calibration and estimates take; tables go into the docs."""
+"""Anchoring, planted probe effects, and time for calibration and estimates; writes tables in the docs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._docs import markdown_table, write_table
-from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
+from finecomb.core.results import Signature
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.statistics.judges.anchoring_effect import estimate_anchoring_effect
-from finecomb.statistics.judges.calibration import calibrate
+from finecomb.statistics.judges.calibration import calibrate_against_people
 from finecomb.statistics.judges.estimates import estimate_means
-from finecomb.statistics.judges.reliability_probes import paired_effect
+from finecomb.statistics.judges.reliability_probes import mean_paired_difference
 
 Floats = NDArray[np.float64]
 RUN_COUNT = 1000
@@ -33,7 +33,7 @@ SENTENCE = "The Gulls beat the Terns by ten points on Friday, and the Herons los
 def simulate_assisted_study(
     effect: float, crossed: bool, rng: np.random.Generator
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
-    """Marks of three readings of 100 texts; help adds `effect` marks, and is given to 70 of 100 tasks or texts."""
+    """Simulate three annotations of 100 texts; help adds `effect` marks and is given to 70% of tasks or texts."""
     text = np.repeat(np.arange(100), 3)
     level = rng.gamma(2, 1, 100)
     helped = rng.random(300) < 0.7 if crossed else np.repeat(rng.random(100) < 0.7, 3)
@@ -68,11 +68,13 @@ def write_probe_table() -> None:
 
 
 def _is_effect_found(effect: float, texts: int, run: int) -> bool:
-    """Counts of two readings whose differences have an sd; the second has `effect` of it more."""
+    """Check whether a planted effect, in standard deviations of the difference between two annotations, is detected."""
     rng = np.random.default_rng([6, texts, run])
     level = rng.gamma(2, 1, texts)
     base, variant = (rng.poisson(level).astype(float) for _ in range(2))
-    estimate = paired_effect(base, variant + effect * 2.0, Signature.from_fields())  # sd of the difference: sqrt(2 * 2)
+    estimate = mean_paired_difference(
+        base, variant + effect * 2.0, Signature.from_fields()
+    )  # sd of the difference: sqrt(2 * 2)
     return not estimate.low <= 0 <= estimate.high
 
 
@@ -80,7 +82,7 @@ def _is_effect_found(effect: float, texts: int, run: int) -> bool:
 
 
 def make_corpus(seed: int = 0) -> Iterator[StudyItem]:
-    """1,200 texts of 100 words, read by four people and six judges."""
+    """Build a corpus of 1,200 texts of 100 words, annotated by four people and six judges."""
     rng = np.random.default_rng(seed)
     protocol = Protocol(
         name="slips", version="1", title="Slips", summary="What is wrong.",
@@ -117,18 +119,12 @@ def measure_speed() -> None:
     judges = [f"j{at}" for at in range(JUDGE_COUNT)]
     before = time.process_time()
     for judge in judges:
-        calibrate(study, judge)
+        calibrate_against_people(study, judge)
     took = time.process_time() - before
-    print(
-        f"calibrate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges, 1,000 resamples: {took:.1f} s of processor "
-        "time (bar: 30)"
-    )
+    print(f"calibrate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges, 1,000 resamples: {took:.1f} CPU s (limit: 30)")
     before = time.process_time()
     estimate_means(study, judges, ("count", "coverage"), by="model")
-    print(
-        f"estimate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges: {time.process_time() - before:.1f} s of "
-        "processor time (bar: 3)"
-    )
+    print(f"estimate: {TEXT_COUNT:,} texts, {JUDGE_COUNT} judges: {time.process_time() - before:.1f} CPU s (limit: 3)")
 
 
 def main() -> None:

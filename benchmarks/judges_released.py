@@ -1,6 +1,6 @@
-"""The whole answer on released data: six language models beside 29 people, and estimates from a third of the work.
+"""Judges on released data: six language models compared with 29 people, and estimates from a third of the work.
 
-Needs the folder named by FINECOMB_DATA; the tables go into the docs.
+Requires FINECOMB_DATA; writes tables in the docs.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import polars as pl
 
 from benchmarks._docs import markdown_table, write_table
 from benchmarks._span_annotation import read_campaign
-from finecomb.core.estimate import Estimate
+from finecomb.core.results import Estimate
 from finecomb.core.study import Study
-from finecomb.statistics.gold.scores import score
-from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate, find_alpha_estimate
+from finecomb.statistics.gold.scores import score_judges_against_gold
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate_against_people, find_alpha_estimate
 from finecomb.statistics.judges.estimates import Estimates, estimate_means
 
 READ_TEXT_COUNT = 28
 
 
 def language_model_ids(study: Study) -> list[str]:
-    """The language models of a study."""
+    """Return the IDs of the language models of a study."""
     return study.annotators.filter(pl.col("kind") == "llm")["id"].sort().to_list()
 
 
@@ -32,10 +32,10 @@ def _format_estimate(estimate: Estimate | None, digits: int = 2) -> str:
 
 
 def write_people_table(study: Study) -> None:
-    """Every model among the 29 people of `iaa`."""
+    """Compare each model with the 29 people of `iaa`."""
     rows = []
     for judge in language_model_ids(study):
-        result = calibrate(study, judge, CalibrationOptions(levels=("token",)))
+        result = calibrate_against_people(study, judge, CalibrationOptions(levels=("token",)))
         found = next(each.estimate for each in result.found if each.columns["part"] == "all")
         ratio = next(each.estimate for each in result.bias if each.columns["label"] == "any")
         alphas = [_format_estimate(find_alpha_estimate(result.agreement, who)) for who in ("judge", "difference")]
@@ -53,14 +53,14 @@ def write_people_table(study: Study) -> None:
         )
     people = _format_estimate(find_alpha_estimate(result.agreement, "people"))
     head = ["judge", f"alpha with a person (two people: {people})", "difference", "wins", "at least as close"]
-    head += ["finds of a person's marks", "marks for one of a person's", "answer"]
+    head += ["finds of a person's marks", "judge marks per human mark", "verdict"]
     write_table("judges/calibrate.md", "iaa", markdown_table(head, rows))
 
 
 def write_score_table(study: Study) -> None:
-    """Characters that every model marks like the one person of `dev`."""
+    """Score the characters that each model marks against the single annotator of `dev`."""
     person = next(name for name in study.annotators["id"] if name not in language_model_ids(study))
-    result = score(
+    result = score_judges_against_gold(
         study, match="char", gold_annotator=person, judges=language_model_ids(study), by=(), unread="leave-out"
     )
     rows = [
@@ -75,7 +75,7 @@ def write_score_table(study: Study) -> None:
 
 
 def write_estimate_table(study: Study) -> None:
-    """Marks per text of `dev` from 28 of the 84 human readings, with one model and with all six."""
+    """Estimate marks per text of `dev` from 28 of the 84 human annotations, with one model and with all six."""
     judges = language_model_ids(study)
     person = next(name for name in study.annotators["id"] if name not in judges)
     documents = study.documents["id"].to_list()
@@ -106,7 +106,7 @@ def _estimate_row(name: str, result: Estimates, method: str) -> list[str]:
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA", "")
     if not place:
-        print("FINECOMB_DATA is not set: nothing to read")
+        print("skipped: set FINECOMB_DATA")
         return
     write_people_table(read_campaign(Path(place), "iaa"))
     write_score_table(read_campaign(Path(place), "dev"))

@@ -1,7 +1,7 @@
-"""Marking a long text in a real browser: from a letter to the painted mark, long tasks, and what moves.
+"""Marking a long text in a real browser: time from key press to painted mark, long tasks and layout shifts.
 
-A text of 5,000 words in which somebody has made 300 marks already; 20 more are made by keys at each width. Processor
-time is that of the page's main thread, since the clock also runs while other programs do.
+The text has 5,000 words and 300 marks; 20 more are made by keyboard at each width. CPU time is that of the page's main
+thread, because the clock is affected by other programs.
 """
 
 from __future__ import annotations
@@ -47,30 +47,30 @@ _WATCH = """() => {
 
 @dataclass(frozen=True)
 class MarkingSample:
-    """What was seen at one width while marks were made."""
+    """Measurements at one width while marks were made."""
 
     width: int
     paints: Sequence[float]
-    """Milliseconds from each letter to its mark on the screen."""
+    """Milliseconds from each key press to its mark on the screen."""
     processor: Sequence[float]
-    """Milliseconds of the page's main thread from each letter to its mark."""
+    """Milliseconds of the page's main thread from each key press to its mark."""
     tasks: Sequence[float]
-    """Milliseconds of every task longer than 50."""
+    """Milliseconds of each task longer than 50 ms."""
     text_shift: float
-    """The sum of layout shifts in the area of the text, without the caret; 0 where nothing moved."""
+    """Sum of layout shifts in the text area without the caret; 0 if nothing moved."""
     other_shift: float
-    """The sum of all other layout shifts."""
+    """Sum of all other layout shifts."""
 
 
 def make_long_study() -> Study:
-    """One text of 5,000 words."""
+    """Build a study with one text of 5,000 words."""
     sentences = (FERRY.split() * (WORD_COUNT // len(FERRY.split()) + 1))[:WORD_COUNT]
     paragraphs = [" ".join(sentences[start : start + 100]) for start in range(0, WORD_COUNT, 100)]
     return marking_study("scarecrow", make_document("d1", "\n\n".join(paragraphs)))
 
 
 def make_marks(reader: BrowserAnnotator, server: Server) -> None:
-    """300 marks over HTTP, evenly spread."""
+    """Make 300 evenly spaced marks over HTTP."""
     with HttpSession(reader, server) as client:
         task: Any = next_step(client)["task"]
         words = task["text"]
@@ -84,7 +84,7 @@ def make_marks(reader: BrowserAnnotator, server: Server) -> None:
 
 
 def open_cpu_session(page: Page) -> Any:
-    """A session that counts the processor time of the page's main thread."""
+    """Open a session that measures the CPU time of the page's main thread."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     return session
@@ -96,7 +96,7 @@ def processor_ms(session: Any) -> float:
 
 
 def measure_width(page: Page, width: int, height: int) -> MarkingSample:
-    """Mark 20 words by keys, one after another, in a window of that size."""
+    """Mark 20 words by keyboard, one after another, in a window of this size."""
     page.set_viewport_size({"width": width, "height": height})
     page.reload()
     expect(page.locator("[data-text]")).to_be_visible(timeout=60_000)

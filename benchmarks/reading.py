@@ -1,4 +1,4 @@
-"""Reading and checking beside the floor: `json.loads` on every line, which checks nothing and keeps everything."""
+"""Reading and validation compared with a floor: `json.loads` on each line, without any checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_json_only(folder: Path) -> int:
 
 
 def measure_conversion(source: Path, target: Path) -> tuple[float, float]:
-    """Seconds and peak megabytes of a conversion in a process of its own."""
+    """Measure the seconds and peak megabytes of a conversion in a separate process."""
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.reading", str(source), str(target)],

@@ -1,8 +1,8 @@
-"""The layout of Thomson and Reiter's Table 3 on the shared task's 60 texts: the relation metric, the box-score checker.
+"""Relation metric and box-score checker on the shared task's 60 texts, in the layout of Thomson and Reiter's Table 3.
 
-Recall: the share of gold errors of a type that share a character with any mark, whatever its type. Precision: the share
-of the marks of a type that share a character with any gold error. The checker's weights never saw the game that they
-judge. Needs the folder that FINECOMB_DATA names.
+Recall is the share of gold errors of a type that share a character with any mark. Precision is the share of marks of a
+type that share a character with any gold error. The checker's weights are fitted without the game that they score.
+Requires FINECOMB_DATA.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.boxscore import collect_training_texts, print_table, read_shared_task
-from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors import find_detector_factory
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker
 from finecomb.annotators.detectors.boxscore.ranker_training import cross_validate
 from finecomb.core.records import Annotation, Mark
@@ -25,7 +25,7 @@ TYPES = ("name", "number", "word", "context", "not-checkable", "other")
 def score_rows(
     gold: Mapping[str, Sequence[Mark]], annotations: Iterable[Annotation], judge: str
 ) -> list[dict[str, object]]:
-    """Recall and precision by type of error."""
+    """Return recall and precision by error type."""
     marks = {annotation.document: annotation.marks for annotation in annotations}
     rows: list[dict[str, object]] = []
     for label in (*TYPES, "all"):
@@ -49,7 +49,7 @@ def _overlaps_any(mark: Mark, others: Iterable[Mark]) -> bool:
 
 
 def cross_validated_annotations(study: Study) -> list[Annotation]:
-    """What the checker marks with `all`, by weights that have not seen the game."""
+    """Return the checker's marks with `all`, from weights fitted without the game."""
     rankers = {name: fold.ranker for fold in cross_validate(collect_training_texts(study)) for name in fold.documents}
     return [
         BoxScoreChecker(study.protocol(), rankers[document.id], basis="all")(document)
@@ -60,13 +60,13 @@ def cross_validated_annotations(study: Study) -> list[Annotation]:
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     study = read_shared_task(Path(place) / "accuracy_shared_task")
     gold = {annotation.document: annotation.marks for annotation in study.iter_annotations()}
-    metric = find_detector("relations")
+    metric = find_detector_factory("relations")
     program = metric.make(study.protocol(), metric.options())
     by_metric = [program(document) for document in study.iter_documents()]
     rows = score_rows(gold, by_metric, "relations") + score_rows(
         gold, cross_validated_annotations(study), "boxscore --basis all"
     )
-    print_table("Table 3 of Thomson and Reiter (2020), its layout, on other texts", rows)
+    print_table("Layout of Table 3 of Thomson and Reiter (2020), on other texts", rows)

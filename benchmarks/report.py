@@ -1,7 +1,7 @@
-"""The report of a study of Scarecrow's size: processor time to write it, its size, how soon it is seen and searched.
+"""Report of a study of Scarecrow's size: CPU time, file size, first paint, search and filter.
 
-First paint is that of Chromium without a window, from disk, the median of several visits; searching and filtering are
-from the key or click to the next frame that is drawn. Skipped, visibly, where there is no Chromium.
+First paint is measured in headless Chromium from disk, as the median of several visits. Search and filter are timed
+from the key press or click to the next drawn frame. Without Chromium, these are reported as not measured.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def main() -> None:
 
 
 def _measure_in_browser(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """What a reader waits for in a browser."""
+    """Measure first paint, search and filter in a browser."""
     chromium = os.environ.get("FINECOMB_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
-        print("  no Chromium: paint, search and filter were not measured")
+        print("  Chromium not found: first paint, search and filter were not measured")
         return
     from playwright.sync_api import sync_playwright
 
@@ -89,7 +89,7 @@ def _measure_in_browser(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _slowest_median(page: Any, script: str, values: Sequence[object]) -> float:
-    """The longest of several actions in turn, each the median of many rounds."""
+    """Return the slowest of several actions, each as the median of many rounds."""
     rounds = [[float(page.evaluate(script, value)) for value in values] for _ in range(2 * VISIT_COUNT)]
     medians: list[float] = [statistics.median(times) for times in zip(*rounds, strict=True)]
     return max(medians)

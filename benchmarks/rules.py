@@ -1,9 +1,9 @@
-"""How often each rule is right on texts that people marked, and how fast the rules are.
+"""Precision of each rule on texts that people marked, and speed of the rules.
 
-A mark of a rule is right when it shares a character with a mark of somebody; `kind` counts only marks of the kinds that
-the rule is about. Texts: the 50 of Scarecrow in the samples of Thresh (one annotator each), the 150 summaries of SNaC
-(any vote). Needs the folder that FINECOMB_DATA names. Rules whose package is missing are left out, and said. The tables
-of docs/detect/rules.md.
+A mark of a rule is correct if it shares a character with a human mark; `kind` counts only human marks of the error
+types that the rule covers. Texts: the 50 of Scarecrow in the samples of Thresh (one annotator each) and the 150
+summaries of SNaC (any vote). Requires FINECOMB_DATA. Rules whose package is missing are skipped with a message. Writes
+the tables of docs/detect/rules.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks._docs import markdown_table, write_table
 from benchmarks.boxscore import print_table
 from finecomb import formats
-from finecomb.annotators.detectors.rules import DEFAULT_RULES, LOADERS_BY_RULE, RULES
+from finecomb.annotators.detectors.rules import DEFAULT_RULES, LOADERS_BY_RULE, RULES_BY_NAME
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Mark
 from finecomb.core.study import Study
@@ -48,19 +48,19 @@ TITLES = {"snac": "SNaC", "scarecrow": "Scarecrow"}
 
 
 def available_rules() -> list[str]:
-    """Rules whose packages are there."""
+    """Return the rules whose packages are installed."""
     names = []
-    for name in RULES:
+    for name in RULES_BY_NAME:
         try:
             LOADERS_BY_RULE.get(name, bool)()
             names.append(name)
         except FinecombError as error:
-            print(f"left out: {error}")
+            print(f"skipped: {error}")
     return names
 
 
 def precision_rows(study: Study, name: str, rules: Sequence[str]) -> Rows:
-    """For each rule its marks, and how many of them people marked: at all, and as an error of its kind."""
+    """Return, per rule, its number of marks, and how many of them people marked, at all and as its error type."""
     people: dict[str, list[Mark]] = {}
     for annotation in study.iter_annotations():
         people.setdefault(annotation.document, []).extend(annotation.marks)
@@ -76,13 +76,13 @@ def precision_rows(study: Study, name: str, rules: Sequence[str]) -> Rows:
 
 
 def _overlapping_marks(document: Document, rule: str, marks: list[Mark]) -> Iterator[list[Mark]]:
-    """For each hint of a rule the marks of people that share a character with it."""
-    for hint in RULES[rule](document):
+    """Return, per hint of a rule, the human marks that share a character with it."""
+    for hint in RULES_BY_NAME[rule](document):
         yield [mark for mark in marks if any(hint.start < span.end and span.start < hint.end for span in mark.spans)]
 
 
 def precision_table(studies: Mapping[str, Rows]) -> str:
-    """Rules as rows, the studies beside each other; a share where there are three marks or more."""
+    """Return rules as rows and studies as columns, with a share if there are at least three marks."""
     by_rule: dict[str, list[object]] = {}
     for rows in studies.values():
         for row in rows:
@@ -104,11 +104,11 @@ def _format_share(right: int, marks: int) -> str:
 def main() -> None:
     place = os.environ.get("FINECOMB_DATA")
     if not place:
-        sys.exit("set FINECOMB_DATA to the folder of real data")
+        sys.exit("set FINECOMB_DATA to the folder with the released data")
     texts: list[Document] = []
     rules, studies = available_rules(), {}
     for name, file, form in STUDY_FILES:
-        study = Study.from_items(formats.stream(Path(place) / file, form, Options()))
+        study = Study.from_items(formats.stream_records(Path(place) / file, form, Options()))
         texts += study.iter_documents()
         studies[TITLES[name]] = precision_rows(study, name, rules)
         print_table(f"Rules on {name}", studies[TITLES[name]])
@@ -117,7 +117,7 @@ def main() -> None:
     start = time.process_time()
     for document in texts:
         for rule in DEFAULT_RULES:
-            list(RULES[rule](document))
+            list(RULES_BY_NAME[rule](document))
     minutes = (time.process_time() - start) / 60
     row = [[len(DEFAULT_RULES), f"{words / minutes / 1e6:.1f} million", "1 million"]]
     write_table(

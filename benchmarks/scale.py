@@ -1,10 +1,10 @@
-"""Studies of many marks: CPU and peak memory of the commands as the study doubles, each in a process of its own.
+"""Scaling of commands: CPU time and peak memory as the study doubles in size, each in a separate process.
 
-`python -m benchmarks scale` doubles from 125,000 to 1,000,000 marks; `python -m benchmarks.scale 10000000` measures one
-size, and words behind it only those commands. Measurements are kept in `scale.json`, and the table of the docs is made
-from all that are kept, so that large sizes need not be measured again with the small ones.
+`python -m benchmarks scale` doubles from 125,000 to 1,000,000 marks. `python -m benchmarks.scale 10000000` measures one
+size, with the commands named after it or all. Measurements are stored in `scale.json`, and the table in the docs is
+built from all stored ones, so that large sizes need not be measured again.
 
-A study of a size is made in a folder that is gone afterwards, unless `FINECOMB_SCALE` names one where it stays.
+Studies are generated in a temporary folder, or in FINECOMB_SCALE if set, where they are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks._docs import markdown_table, write_table
 from benchmarks._large_corpus import write_jsonl_study, write_parquet_study
 from benchmarks._ratios import describe_conditions, measured_ratios, record_ratio
 from benchmarks._ratios import store_ratios as keep_ratios
-from finecomb.formats.parquet_seal import set_seal
+from finecomb.formats.parquet_seal import seal_folder
 
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 COMMANDS = {
@@ -51,7 +51,7 @@ MEGABYTE = 1024 if sys.platform != "darwin" else 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What a process took, and when it ran."""
+    """Time and memory of a process, and when it ran."""
 
     wall: float
     cpu: float
@@ -61,7 +61,7 @@ class ResourceUse:
 
 
 def measure_command(command: list[str]) -> ResourceUse:
-    """Time and peak memory of a command; its output is thrown away, and it must succeed."""
+    """Measure time and peak memory of a command that must succeed; its output is discarded."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -80,7 +80,7 @@ def finecomb_command(*words: str) -> list[str]:
 
 
 def measure_size(marks: int, place: Path, wanted: Sequence[str]) -> None:
-    """Measure the commands at one size; each measurement is kept as soon as it is there."""
+    """Measure the commands at one size, storing each result immediately."""
     names = list(wanted or [*COMMANDS, "import"])
     if any(name in COMMANDS for name in names):
         study = _make_sealed_study(marks, place)
@@ -98,15 +98,15 @@ def measure_size(marks: int, place: Path, wanted: Sequence[str]) -> None:
 
 
 def _make_sealed_study(marks: int, place: Path) -> Path:
-    """A study of so many marks, sealed as `finecomb convert` does after it has checked every record."""
+    """Build a study with this number of marks, sealed as `finecomb convert` does after checking each record."""
     path = place / f"{marks}.parquet"
     if not path.exists():
-        set_seal(write_parquet_study(path, marks))
+        seal_folder(write_parquet_study(path, marks))
     return path
 
 
 def _measure_import(marks: int, place: Path) -> None:
-    """JSON lines to Parquet beside pandas, which only reads them."""
+    """Measure the conversion of JSON lines to Parquet and, for comparison, pandas reading them."""
     lines, out = place / f"{marks}.jsonl", place / "imported.parquet"
     if not lines.exists():
         write_jsonl_study(lines, marks)
@@ -119,7 +119,7 @@ def _measure_import(marks: int, place: Path) -> None:
 
 
 def store_measurement(marks: int, name: str, use: ResourceUse) -> None:
-    """Put a measurement in the place of an earlier one of the same command and size."""
+    """Store a measurement, replacing an earlier one of the same command and size."""
     print(f"{marks:,} {name}: {use.wall:.1f} s, {use.cpu:.1f} s of CPU, {use.megabytes:,.0f} MB", flush=True)
     uses = read_measurements()
     uses.setdefault(str(marks), {})[name] = use
@@ -128,7 +128,7 @@ def store_measurement(marks: int, name: str, use: ResourceUse) -> None:
 
 
 def read_measurements() -> dict[str, dict[str, ResourceUse]]:
-    """The measurements that are kept, by size and command."""
+    """Return the stored measurements by size and command."""
     rows = json.loads(MEASUREMENTS_FILE.read_text(encoding="utf-8")) if MEASUREMENTS_FILE.exists() else {}
     return {size: {name: ResourceUse(**use) for name, use in uses.items()} for size, uses in rows.items()}
 
@@ -143,7 +143,7 @@ def _study_folder() -> Iterator[Path]:
 
 
 def growth_table(uses: Mapping[str, Mapping[str, ResourceUse]]) -> str:
-    """CPU seconds and peak memory of each command by size, and when each size was measured."""
+    """Return CPU seconds and peak memory by command and size, with the dates of measurement."""
     sizes = sorted(uses, key=int)
     rows = [[title, *(_format_use(uses[size].get(name)) for size in sizes)] for name, title in TITLES.items()]
     head = ["marks", *(f"{int(size):,}" for size in sizes)]
@@ -157,7 +157,7 @@ def _format_use(use: ResourceUse | None) -> str:
 
 
 def _format_days_and_loads(uses: Sequence[ResourceUse]) -> str:
-    """The days and the loads of the machine at which a size was measured."""
+    """Return the dates and machine loads at which a size was measured."""
     days, loads = sorted({use.day for use in uses}), sorted(use.load for use in uses)
     return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {loads[0]:.0f} to {loads[-1]:.0f}"
 

@@ -1,4 +1,4 @@
-"""Scoring 13,000 annotations by ten judges against gold with 1,000 resamples, beside one pass in plain Python."""
+"""Scoring of 13,000 annotations by ten judges with 1,000 resamples, compared with one pass in plain Python."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from benchmarks._ratios import describe_conditions, record_ratio
 from benchmarks._timing import best_seconds
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.scores import Match, score
-from finecomb.statistics.measures.unit_grid import build_grid, count_unit_votes, locate_spans_on_grid
+from finecomb.statistics.gold.gold_merge import merge_into_gold
+from finecomb.statistics.gold.scores import MatchName, score_judges_against_gold
+from finecomb.statistics.measures.unit_grid import build_unit_grid, count_unit_votes, locate_spans_on_grid
 
 MAX_SECONDS = 5.0
-MATCH_RULES: tuple[Match, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
+MATCH_RULES: tuple[MatchName, ...] = ("optimal", "overlap", "exact", "partial", "token", "char")
 
 
 def count_matches_in_python(truth: Study, study: Study) -> dict[str, int]:
-    """Matches of every judge by the task's rule: no labels, no checks, no intervals."""
+    """Count the matches of each judge by the task's rule, without labels, checks or intervals."""
     known = {each.document: each for each in truth.iter_annotations()}
     found: dict[str, int] = {}
     for each in study.iter_annotations():
@@ -41,8 +41,8 @@ def _match_count(truth: Annotation, judge: Annotation) -> int:
 
 
 def sklearn_seconds(truth: Study, study: Study) -> float:
-    """Precision, recall and F1 of all labels by scikit-learn, once per judge; laying out the tokens is not timed."""
-    grid = build_grid(study)
+    """Return CPU seconds of scikit-learn for precision, recall and F1 of all labels, once per judge, without setup."""
+    grid = build_unit_grid(study)
     labels = sorted(study.marks["label"].unique())
     right = count_unit_votes(truth, grid, labels).marked.T > 0
     rows = locate_spans_on_grid(study, grid).join(
@@ -55,10 +55,10 @@ def sklearn_seconds(truth: Study, study: Study) -> float:
     return best_seconds(lambda: [precision_recall_fscore_support(right, one, zero_division=0) for one in judges])
 
 
-def score_seconds(truth: Study, study: Study, match: Match) -> float:
-    """Of the processor, since the clock also runs while other programs do."""
+def score_seconds(truth: Study, study: Study, match: MatchName) -> float:
+    """Return CPU seconds, because the clock is affected by other programs."""
     before = time.process_time()
-    score(truth, study, match, draws=1000)
+    score_judges_against_gold(truth, study, match, draws=1000)
     busy = time.process_time() - before
     print(f"  {match:8} {busy:.2f} s, {'within' if busy < MAX_SECONDS else 'OVER'} {MAX_SECONDS:.0f} s", flush=True)
     return busy
@@ -66,8 +66,9 @@ def score_seconds(truth: Study, study: Study, match: Match) -> float:
 
 def main() -> None:
     study = Study.from_items(simulate_corpus())
-    print(f"merging ten annotators into gold by overlap: {best_seconds(lambda: gold(study, align='overlap'), 1):.2f} s")
-    truth = gold(study, align="overlap").study
+    seconds = best_seconds(lambda: merge_into_gold(study, align="overlap"), 1)
+    print(f"merging ten annotators into gold by overlap: {seconds:.2f} s")
+    truth = merge_into_gold(study, align="overlap").study
     counts = f"{len(study.annotations):,} annotations, {len(study.marks):,} marks"
     print(f"{counts}, against {len(truth.marks):,} gold marks with 1,000 resamples:", flush=True)
     took = {match: score_seconds(truth, study, match) for match in MATCH_RULES}

@@ -1,4 +1,4 @@
-"""100,000 documents through the sections critic: documents a second, and how much more memory than 1,000 take."""
+"""Sections critic on 100,000 documents: documents per second, and memory compared with 1,000 documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = [f"type-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
 def make_documents(seed: int, count: int) -> Iterator[Document]:
-    """Articles of five sections with sixty words each, made as they are read."""
+    """Yield generated articles of five sections with sixty words each."""
     rng = np.random.default_rng(seed)
     words = np.array([f"word{number}" for number in range(3_000)])
     for number in range(count):
@@ -35,12 +35,12 @@ def make_documents(seed: int, count: int) -> Iterator[Document]:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has held."""
+    """Return the peak memory of this process in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
-    """Fit on 2,000, then score 1,000 and 100,000 that are made on the way."""
+    """Fit on 2,000 documents, then score 1,000 and 100,000 streamed ones."""
     start = time.process_time()
     critic = Sections.fit(list(make_documents(0, 2_000)), np.random.default_rng(0))
     print(f"fitted on 2,000 documents, 10,000 sections, 26 types: {time.process_time() - start:.1f} CPU s")
@@ -54,7 +54,9 @@ def main() -> None:
         result = score_documents(critic, make_documents(1, count))
         spent = time.process_time() - start - making
         rate, ppl = count / spent, latent_ppl(result, draws=0).value
-        print(f"{count:>7,} documents: {rate:,.0f} a CPU second, peak {peak_megabytes():,.0f} MB, Latent PPL {ppl:.2f}")
+        print(
+            f"{count:>7,} documents: {rate:,.0f} per CPU second, peak {peak_megabytes():,.0f} MB, Latent PPL {ppl:.2f}"
+        )
         rows.append((f"{count:,}", f"{rate:,.0f}", f"{peak_megabytes():,.0f} MB"))
     table = markdown_table(("documents scored", "a second", "peak memory"), rows)
     write_table("performance.md", "sections", table, describe_conditions("numpy"))

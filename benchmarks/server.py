@@ -1,7 +1,7 @@
-"""Saves per second: the study server beside a bare Starlette + SQLite floor, in the same run, durable commits in both.
+"""Saves per second of the study server compared with a minimal Starlette and SQLite floor, both with durable commits.
 
-Annotators are asyncio clients on loopback, each on its own connection: a save, its answer, the next save. The floor
-does the least that any server must: it parses the same body and commits it, one commit per save, with the same pragmas.
+Annotators are asyncio clients on loopback, each on its own connection, which send a save after each response. The floor
+does the minimum of any server: it parses the same body and commits it, one commit per save, with the same pragmas.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from benchmarks._ratios import describe_conditions, record_ratio
 from finecomb import formats, protocols
 from finecomb.collection.database.location import DATABASE_FILENAME
 from finecomb.core.records import ONBOARDING_PHASES, Document, Settings
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 
 ROUND_SECONDS = 6.0
 TEXT = "The ferry was built by seven men in a week, and it has crossed the harbour every morning since then. " * 10
-WORD_OFFSETS = words(TEXT).tolist()
+WORD_OFFSETS = word_offsets(TEXT).tolist()
 
 
 # --- the floor ---------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def serve_floor(file: str) -> None:
 
 
 class HttpClient:
-    """One connection that speaks just enough HTTP."""
+    """HTTP client with one connection and a minimal subset of the protocol."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -115,12 +115,12 @@ class HttpClient:
         return headers, json.loads(answer or "null") if headers.get("content-type") == "application/json" else None
 
     async def save(self, task: str, id: str, body: str) -> None:
-        """One change of one mark."""
+        """Save one change of one mark."""
         await self.send("PUT", f"/api/tasks/{task}/marks/{id}", body)
 
 
 class PotatoClient(HttpClient):
-    """The same, for potato's own address, which closes the connection after each answer."""
+    """Client for potato's URL, which closes the connection after each response."""
 
     async def save(self, task: str, id: str, body: str) -> None:
         await self.connect()
@@ -138,7 +138,7 @@ class PotatoClient(HttpClient):
 
 
 async def join_study(port: int, link: str) -> tuple[HttpClient, str]:
-    """Somebody signed in, with a task."""
+    """Sign in an annotator and get a task."""
     browser = await HttpClient(port).connect()
     headers, me = await browser.send("POST", f"/api/join/{link}")
     browser.headers = f"Cookie: {headers['cookies']}\r\nX-Finecomb-Token: {me['csrf']}\r\n"
@@ -147,13 +147,13 @@ async def join_study(port: int, link: str) -> tuple[HttpClient, str]:
 
 
 def iter_saves(who: int) -> Iterator[tuple[str, str]]:
-    """Path and body of one save after another: a new mark, its severity, its explanation, and so on."""
+    """Yield path and body of successive saves: a new mark, its severity, its explanation, and so on."""
     for number in itertools.count():
         first = number % 180
         start, end = (
             WORD_OFFSETS[first][0],
             WORD_OFFSETS[first + 1 + number // 180 % 9][1],
-        )  # so many that few are the same
+        )  # enough values that few are equal
         mark = {"spans": [[start, end]], "quotes": [TEXT[start:end]], "label": "incoherent"}
         for base, answers in enumerate(({}, {"severity": 2}, {"severity": 2, "explanation": "It cannot be so. " * 4})):
             change = {
@@ -167,7 +167,7 @@ def iter_saves(who: int) -> Iterator[tuple[str, str]]:
 
 async def save_repeatedly(browser: HttpClient, task: str, who: int, until: float, pause: float) -> list[float]:
     took: list[float] = []
-    await asyncio.sleep(pause * random.Random(who).random())  # people do not begin all at once
+    await asyncio.sleep(pause * random.Random(who).random())  # annotators do not start simultaneously
     for id, body in iter_saves(who):
         start = time.perf_counter()
         if start > until:
@@ -188,7 +188,7 @@ class SaveStatistics:
     p50: float
     p99: float
     cpu: float
-    """Milliseconds of the server's processor per save."""
+    """CPU milliseconds of the server per save."""
 
     @classmethod
     def median_of_rounds(cls, rounds: list[SaveStatistics]) -> SaveStatistics:
@@ -206,7 +206,7 @@ async def measure_round(
     process: psutil.Process, people: list[tuple[HttpClient, str]], round: int, pause: float
 ) -> SaveStatistics:
     for browser, _ in people:
-        await browser.connect()  # a server closes connections that stand idle
+        await browser.connect()  # servers close idle connections
     before, start = cpu_seconds(process), time.perf_counter()
     until = start + ROUND_SECONDS
     took = await asyncio.gather(
@@ -224,13 +224,13 @@ async def measure_round(
 
 
 def start_finecomb(*words: str) -> subprocess.Popen[str]:
-    """`finecomb` as a process of its own."""
+    """Start `finecomb` as a separate process."""
     program = [sys.executable, "-c", "from finecomb.cli import main; main()"]
     return subprocess.Popen([*program, *words], stdout=subprocess.PIPE, text=True)
 
 
 def read_startup_lines(process: subprocess.Popen[str]) -> list[str]:
-    """What a server prints until it is ready."""
+    """Return the lines that a server prints until it is ready."""
     assert process.stdout is not None
     lines: list[str] = []
     while not lines or not ("Stop with" in lines[-1] or lines[-1].startswith("http:")):
@@ -240,7 +240,7 @@ def read_startup_lines(process: subprocess.Popen[str]) -> list[str]:
 
 
 def stop_server(process: subprocess.Popen[str]) -> None:
-    """End a server."""
+    """Stop a server."""
     process.terminate()
     process.wait(60)
     assert process.stdout is not None
@@ -249,7 +249,7 @@ def stop_server(process: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def run_server(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, list[str]]]:
-    """A server with the lines it prints when it is ready."""
+    """Run a server and yield it with the lines it prints when ready."""
     try:
         yield psutil.Process(process.pid), read_startup_lines(process)
     finally:
@@ -259,27 +259,29 @@ def run_server(process: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process,
 def make_study(folder: Path) -> None:
     asked = protocols.load("scarecrow")
     texts = [Document(id=f"text-{number}", text=TEXT) for number in range(50)]
-    formats.save([Settings(protocols=(asked.id,), annotators=1000, skip=ONBOARDING_PHASES), asked, *texts], folder)
+    formats.save_records(
+        [Settings(protocols=(asked.id,), annotators=1000, skip=ONBOARDING_PHASES), asked, *texts], folder
+    )
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How our server runs."""
+    """Configuration of our server."""
 
     title: str
     url: str = ""
-    """A PostgreSQL; SQLite when empty."""
+    """URL of a PostgreSQL server; empty for SQLite."""
     workers: int = 1
 
     def serve_options(self) -> tuple[str, ...]:
-        """What `finecomb serve` is told; a study of its own each time."""
+        """Return the options of `finecomb serve`, with a new study each time."""
         return ("--db", f"{self.url}#{uuid.uuid4().hex}", "--workers", str(self.workers)) if self.url else ()
 
 
 async def compare_with_floor(
     annotators: int, pause: float, setup: Setup
 ) -> tuple[SaveStatistics, SaveStatistics, float]:
-    """Ours and the floor in turns, and the ratio of what a save costs; medians of three rounds."""
+    """Alternate our server and the floor, and return the ratio of CPU time per save; medians of three rounds."""
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "study"
         make_study(study)
@@ -308,14 +310,14 @@ async def compare_with_floor(
 
 
 async def measure_potato(annotators: int, pause: float, process: psutil.Process, port: int) -> SaveStatistics:
-    """Potato under the same saves, by people of its own each time; the median of three rounds."""
+    """Measure potato with the same saves and new annotators in each round; the median of three rounds."""
     names = [f"{uuid.uuid4().hex[:8]}-{who}" for who in range(annotators)]
     people: list[tuple[HttpClient, str]] = [(await PotatoClient.sign_in(port, name), "") for name in names]
     return SaveStatistics.median_of_rounds([await measure_round(process, people, round, pause) for round in range(3)])
 
 
 def potato_rows(costs: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
-    """The rows of the table for potato, beside what a save costs our server at the same pace."""
+    """Return the table rows of potato, compared with the CPU time per save of our server at the same pace."""
     with serve_potato(TEXT) as (server, port):
         for annotators, pause in LOADS:
             pace = _describe_load(annotators, pause)
@@ -333,7 +335,7 @@ LOADS = ((20, 0.0), (100, 0.0), (100, 100 / 300))
 
 
 def table_rows(setups: Sequence[Setup], costs: dict[str, float]) -> Iterator[tuple[str, ...]]:
-    """The rows of the table, each setup beside the floor; what a save costs the first setup is noted by pace."""
+    """Return the table rows of each setup and the floor; record the first setup's CPU time per save by pace."""
     for annotators, pause in LOADS:
         pace = _describe_load(annotators, pause)
         for setup in setups:
@@ -345,7 +347,7 @@ def table_rows(setups: Sequence[Setup], costs: dict[str, float]) -> Iterator[tup
 
 
 def main() -> None:
-    """SQLite, PostgreSQL, and PostgreSQL with two workers, each beside the floor; then potato."""
+    """Compare SQLite, PostgreSQL and PostgreSQL with two workers with the floor, then with potato."""
     costs: dict[str, float] = {}
     with temporary_postgresql() as url:
         setups = [

@@ -1,4 +1,4 @@
-"""How long commands take to start, as multiples of importing the libraries that they cannot do without."""
+"""Startup time of commands, as multiples of importing the libraries that they require."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LIMITS: tuple[tuple[str, str, float], ...] = (
     ("--help", "typer, rich", 3.0),
     ("measure STUDY", "polars, numpy, pydantic", 2.5),
 )
-"""A command, the libraries to compare it with, and how many times as long it may take."""
+"""Commands with the libraries to compare with, and the maximum ratio."""
 
 
 def processor_seconds(*arguments: str) -> float:
-    """The least processor time, of user and system, that a Python process took in several runs."""
+    """Return the lowest user and system CPU time of a Python process over several runs."""
     best = float("inf")
     for _ in range(REPEAT_COUNT):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -45,6 +45,6 @@ def main() -> None:
             seconds = command_seconds(words, study)
             ratio = seconds / bare[libraries]
             print(
-                f"finecomb {words:14} {seconds:5.2f} s of processor time, {ratio:4.2f} times `import {libraries}` "
+                f"finecomb {words:14} {seconds:5.2f} s of CPU time, {ratio:4.2f} times `import {libraries}` "
                 f"({bare[libraries]:.2f} s; limit {limit:g})"
             )

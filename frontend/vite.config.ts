@@ -5,7 +5,7 @@ import { compress } from "./compress";
 
 const pages = ["annotate", "admin"].map((name) => resolve(import.meta.dirname, `${name}.html`));
 
-/** One page for annotators, one for researchers. The content policy allows nothing inline, so nothing is inlined. */
+/** Build one page for annotators and one for researchers. Nothing is inlined, because the content security policy forbids it. */
 export default defineConfig({
   base: "/static/",
   plugins: [svelte(), compress()],

@@ -1,4 +1,4 @@
-"""Lock files: every package that tests and demo install, with its version and the hashes of its files.
+"""Lock files: every package that tests, demo and server install, with its version and the hashes of its files.
 
 `python -m release.locks` writes them anew from `pyproject.toml`; they name no registry, so that any mirror serves.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "locks"
-EXTRAS = {"test": ("server", "dev"), "demo": ("server", "local")}
+EXTRAS = {"test": ("server", "dev"), "demo": ("server", "local"), "server": ("llm", "postgres", "server")}
 """The extras of `pyproject.toml` that each lock file covers."""
 OLDEST_PYTHON = "3.11"
 
@@ -31,7 +31,7 @@ class Pin:
 
 
 def lock_file(purpose: str) -> Path:
-    """The lock file of `test` or `demo`."""
+    """The lock file of `test`, `demo` or `server`."""
     return FOLDER / f"{purpose}.txt"
 
 

@@ -83,7 +83,7 @@ class Client(fastapi.testclient.TestClient):
 
     def join_study(self, token: str = "") -> Client:
         """Signed in: by a personal link, else by the open one as somebody new."""
-        answer = self.post(f"/api/join/{token or access_storage.open_link_token(self.store)}")
+        answer = self.post(f"/api/join/{token or access_storage.get_open_link_token(self.store)}")
         assert answer.status_code == 200, answer.text
         self.headers[CSRF_HEADER] = answer.json()["csrf"]
         return self

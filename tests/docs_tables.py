@@ -23,9 +23,9 @@ from finecomb.core import frames, practice, protocol, question, records
 from finecomb.core.options import option_specs
 from finecomb.formats.features import ALL_FEATURES
 from finecomb.reporting.reproduce.registry import PAPERS
-from finecomb.statistics.agreement.registry import MEASURES as AGREEMENTS
+from finecomb.statistics.agreement.registry import AGREEMENT_MEASURES as AGREEMENTS
 from finecomb.statistics.comparisons.registry import TESTS
-from finecomb.statistics.measures.annotation_measures import MEASURES
+from finecomb.statistics.measures.annotation_measures import ANNOTATION_MEASURES
 from finecomb.statistics.registry import PLANS, STATISTICS
 from tests.test_layers import LAYERS
 
@@ -54,10 +54,10 @@ def _describe_type(kind: Any) -> str:
     return "Datetime, UTC" if isinstance(kind, pl.Datetime) else str(kind)
 
 
-def columns_table(of: frames.Columns) -> str:
+def columns_table(of: frames.ColumnSpecs) -> str:
     """The columns of a frame."""
     rows = ((f"`{name}`", _describe_type(kind), says) for name, (kind, says) in of.items())
-    return markdown_table(["column", "type", "what it holds"], rows)
+    return markdown_table(["column", "type", "content"], rows)
 
 
 def _first_line(text: str | None) -> str:
@@ -71,7 +71,7 @@ def fields_table(record: type[BaseModel]) -> str:
         (f"`{name}`", "yes" if field.is_required() else "", _first_line(prose.get(name)))
         for name, field in record.model_fields.items()
     )
-    return markdown_table(["field", "needed", "what it holds"], rows)
+    return markdown_table(["field", "required", "content"], rows)
 
 
 # --- commands ----------------------------------------------------------------------------------------------------
@@ -99,9 +99,9 @@ def options_table(command: Any) -> str:
         flags = ", ".join(f"`{flag}`" for flag in each.opts)
         shown = flags if each.param_type_name == "option" else f"`{(each.name or '').upper()}`"
         default = f"`{each.default}`" if _is_informative(each.default) else ""
-        needed = "needed" if each.required else default
-        rows.append((shown, getattr(each, "help", ""), needed))
-    return markdown_table(["argument or option", "what it does", "default"], rows)
+        default = "required" if each.required else default
+        rows.append((shown, getattr(each, "help", ""), default))
+    return markdown_table(["argument or option", "description", "default"], rows)
 
 
 def _is_informative(default: object) -> bool:
@@ -127,14 +127,14 @@ def formats_table() -> str:
             " ".join(f"`{ending}`" for ending in each.suffixes),
             " ".join(f"`--{_FLAG_BY_OPTION.get(name, name)}`" for name in sorted(each.options)),
         )
-        for each in formats.formats().values()
+        for each in formats.FORMATS.values()
     )
-    return markdown_table(["name", "what it is", "read", "write", "endings", "options"], rows)
+    return markdown_table(["name", "description", "read", "write", "suffixes", "options"], rows)
 
 
 def features_table() -> str:
     """What survives writing, feature by feature."""
-    written = [each for each in formats.formats().values() if each.write]
+    written = [each for each in formats.FORMATS.values() if each.write]
     rows = (
         (feature, *("yes" if feature in each.holds else "–" for each in written))
         for feature in sorted(ALL_FEATURES)
@@ -165,15 +165,15 @@ def layers_table() -> str:
         for package in sorted(layer)
         if (purpose := _package_summary(package))
     )
-    return markdown_table(["layer", "package", "what it is for"], rows)
+    return markdown_table(["layer", "package", "purpose"], rows)
 
 
 def _package_summary(package: str) -> str:
-    """The first line of a package's docstring; nothing for single modules such as `version`."""
+    """Return the first paragraph of a package's docstring, or an empty text for single modules such as `version`."""
     if importlib.util.find_spec(f"finecomb.{package}") is None:
         return ""
     module = importlib.import_module(f"finecomb.{package}")
-    return (module.__doc__ or "").partition("\n")[0] if hasattr(module, "__path__") else ""
+    return (module.__doc__ or "").partition("\n\n")[0] if hasattr(module, "__path__") else ""
 
 
 class Extension(NamedTuple):
@@ -191,7 +191,7 @@ EXTENSIONS = (
     Extension(
         "a statistic: a mean over annotations",
         "src/finecomb/statistics/measures/",
-        "statistics.measures.annotation_measures:MEASURES",
+        "statistics.measures.annotation_measures:ANNOTATION_MEASURES",
         "tests/statistics/measures/",
     ),
     Extension(
@@ -203,7 +203,7 @@ EXTENSIONS = (
     Extension(
         "a statistic: agreement",
         "src/finecomb/statistics/agreement/",
-        "statistics.agreement.registry:MEASURES",
+        "statistics.agreement.registry:AGREEMENT_MEASURES",
         "tests/statistics/agreement/",
     ),
     Extension(
@@ -212,13 +212,19 @@ EXTENSIONS = (
         "statistics.comparisons.registry:TESTS",
         "tests/statistics/agreement/",
     ),
-    Extension("a format", "src/finecomb/formats/", "formats:formats", "tests/formats/"),
-    Extension("a protocol", "src/finecomb/protocols/", "protocols:names", "tests/protocols/"),
+    Extension("a format", "src/finecomb/formats/", "formats:FORMATS", "tests/formats/"),
+    Extension("a protocol", "src/finecomb/protocols/", "protocols:PROTOCOLS", "tests/protocols/"),
     Extension(
         "a detector",
         "src/finecomb/annotators/detectors/",
-        "annotators.detectors:detectors_by_name",
+        "annotators.detectors:DETECTORS",
         "tests/annotators/detectors/",
+    ),
+    Extension(
+        "a provider of models",
+        "src/finecomb/annotators/llm/",
+        "annotators.llm.providers:PROVIDERS",
+        "tests/annotators/llm/",
     ),
     Extension("a critic", "src/finecomb/corpora/critics/", "corpora.critics.storage:CRITICS", "tests/corpora/critics/"),
     Extension("a type of question", "src/finecomb/core/", "core.scales:SCALES", "tests/core/"),
@@ -238,7 +244,7 @@ EXTENSIONS = (
 def extensions_table() -> str:
     """Where each thing is added: its folder, and the registry that lists it."""
     rows = ((row.what, f"`{row.folder}`", f"`finecomb.{row.registry}`", f"`{row.tests}`") for row in EXTENSIONS)
-    return markdown_table(["what", "goes into", "is listed by", "is tested in"], rows)
+    return markdown_table(["extension", "folder", "registry", "tests"], rows)
 
 
 # --- statistics --------------------------------------------------------------------------------------------------
@@ -247,7 +253,7 @@ def extensions_table() -> str:
 def statistics_table() -> str:
     """Every statistic of every registry: its command, name, what it is, and its own options, from their dataclasses."""
     tables: list[tuple[str, Mapping[str, Any]]] = [
-        ("measure", {**MEASURES, **STATISTICS}),
+        ("measure", {**ANNOTATION_MEASURES, **STATISTICS}),
         ("agree", AGREEMENTS),
         ("test", TESTS),
         ("power", PLANS),
@@ -256,13 +262,13 @@ def statistics_table() -> str:
         (
             f"`{command}`",
             f"[`{name}`](statistics/{row.page}.md)",
-            getattr(row, "gloss", "") or row.says,
+            row.gloss,
             _format_flags(row.options),
         )
         for command, registry in tables
         for name, row in registry.items()
     ]
-    return markdown_table(["command", "name", "what it is", "options"], rows)
+    return markdown_table(["command", "name", "description", "options"], rows)
 
 
 def _format_flags(options: type) -> str:
@@ -284,7 +290,7 @@ def exhibits_table() -> str:
         for paper in PAPERS.values()
         for exhibit in paper.exhibits
     )
-    return markdown_table(["paper", "exhibit", "what it shows", "function", "needs"], rows)
+    return markdown_table(["paper", "exhibit", "title", "function", "requires"], rows)
 
 
 def benchmarks_table() -> str:
@@ -293,11 +299,11 @@ def benchmarks_table() -> str:
     texts = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in files]
     purposes = [" ".join(text.partition("\n\n")[0].split()).removesuffix(".") for text in texts]
     rows = [(f"`{path.stem}`", purpose) for path, purpose in zip(files, purposes, strict=True)]
-    return markdown_table(["benchmark", "what it measures"], rows)
+    return markdown_table(["benchmark", "measurement"], rows)
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
-    **{f"frame {name}": functools.partial(columns_table, of) for name, of in frames.FRAMES.items()},
+    **{f"frame {name}": functools.partial(columns_table, of) for name, of in frames.COLUMNS_BY_FRAME.items()},
     **{f"fields {name}": functools.partial(fields_table, kind) for name, kind in _RECORDS.items()},
     **{f"options {name}": functools.partial(options_table, command) for name, command in commands_by_name().items()},
     "formats": formats_table,

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finecomb.reporting.figures.validation_charts import apply_theme, save_chart
-from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, Rendering
+from finecomb.reporting.reproduce.exhibits import Exhibit, PaperStudy, RenderedExhibit
 from finecomb.reporting.reproduce.registry import PAPERS
 from tests.paper_studies import paper_study, simulate_audit
 
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = DOCS / "pictures" / "gallery"
 PAGE = DOCS / "gallery.md"
-_INTRODUCTION = """# The gallery
+_INTRODUCTION = """# Gallery of figures
 
-Every figure of the papers that [`finecomb reproduce`](reproduce.md) draws, here from small simulated studies. Texts and
-readers are invented, so look at the form and not at the numbers. A number is a dot, its 95% interval is a line. Systems
-stand in the order of their estimates, human text last. Labels have a flag beside their colour, so that nothing depends
-on colour alone. Figures that are texts with marks are not shown.
+See every figure that [`finecomb reproduce`](reproduce.md) draws.
 
-What a study must have for each of them is in [the table of all exhibits](reproduce.md#every-table-and-figure).
+The studies are simulated; only the layout is meaningful. Dots are estimates and lines are 95% intervals. Systems are
+sorted by estimate, with human text last. Two-letter flags identify labels without colour.
+
+[The table of all exhibits](reproduce.md#every-table-and-figure) lists the function and required data of each figure.
 """
 
 
-def render_figures(name: str) -> list[tuple[Exhibit, Rendering]]:
+def render_figures(name: str) -> list[tuple[Exhibit, RenderedExhibit]]:
     """Every figure of a paper that has a drawing."""
     whole = paper_study(name)
     study = PaperStudy(whole, audit=simulate_audit(whole) if name == "scarecrow" else None)
@@ -47,15 +46,14 @@ def main() -> None:
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _figure_section(exhibit: Exhibit, rendering: Rendering) -> str:
+def _figure_section(exhibit: Exhibit, rendering: RenderedExhibit) -> str:
     stem = f"{exhibit.paper}-{exhibit.file_stem}"
     if rendering.chart is not None:
-        save_chart(apply_theme(rendering.chart, dark=False), PICTURES / f"{stem}.svg")
+        rendering.chart.save(PICTURES / f"{stem}.svg")
     else:
         (PICTURES / f"{stem}.svg").write_text(next(iter(rendering.graphs.values())), encoding="utf-8")
-    head = f"### {exhibit.paper.capitalize()}, {exhibit.number}: {exhibit.title.lower()}"
-    made = f"Made by `{exhibit.function_name}`; needs {exhibit.needs}."
-    return f"{head}\n\n{rendering.caption} {made}\n\n![{exhibit.title}](pictures/gallery/{stem}.svg)\n"
+    heading = f"### {exhibit.number}: {exhibit.title[0].lower()}{exhibit.title[1:]}"
+    return f"{heading}\n\n{rendering.caption}\n\n![{exhibit.number}](pictures/gallery/{stem}.svg)\n"
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def complete_page(client: Worker, page: Any) -> None:
 
 def find_exercise(client: Client, protocol: Protocol, task: Any) -> Exercise | Choice:
     """The exercise or question that a task is."""
-    (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+    (found,) = client.store.read_annotations(tables.annotation.c.id == task["id"])
     return onboarding.practice_items_by_document(protocol)[found.document].given
 
 
@@ -122,8 +122,8 @@ def _save_solutions(client: Worker, protocol: Protocol, task: Any, exercise: Exe
         code, answer = client.save(task["id"], f"units/{part['start']}-{part['end']}", {"answers": dict(right)})
         assert code == 200, answer
     for n in found:
-        solution, span = exercise.solutions[n], exercise.spans()[n]
-        asked = protocol.questions_of(solution.label)
+        solution, span = exercise.solutions[n], exercise.solution_spans()[n]
+        asked = protocol.questions_for_label(solution.label)
         body = {
             "spans": [span.to_wire()],
             "quotes": [solution.quote],

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from finecomb.annotators.simulated.demo_study import build_document, build_truth, demo_texts
+from finecomb.annotators.simulated.demo_study import build_demo_document, build_demo_truth, load_demo_texts
 from finecomb.annotators.simulated.simulated_annotators import (
     SimulatedAnnotator,
     make_crowd,
@@ -22,7 +22,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Segment, Unit
 from finecomb.core.study import Study, StudyItem
 from finecomb.protocols import load_shipped
-from finecomb.statistics.measures.mark_audit import audit_annotations, audit_sample
+from finecomb.statistics.measures.mark_audit import draft_audit_annotations, draw_audit_sample
 from finecomb.statistics.selection.view import view
 
 DecodingSettings = Mapping[str, float]
@@ -70,15 +70,15 @@ _MACHINE_ANNOTATOR = SimulatedAnnotator("machine", recall=0.5, precision=0.6, ji
 
 def _scarecrow_study(seed: int) -> Iterator[StudyItem]:
     """The demo's texts, those of one system under several decoding settings."""
-    protocol, texts = load_shipped("scarecrow"), demo_texts()
+    protocol, texts = load_shipped("scarecrow"), load_demo_texts()
     documents, truth = [], {}
     for text in texts:
         settings: Sequence[DecodingSettings] = ({},) if text.model == "human" else _DECODING[:1]
         for number, setting in enumerate(_DECODING if text.model == "comb-large" else settings):
             id = f"{text.id}-{number}" if number else text.id
-            document = build_document(text)
+            document = build_demo_document(text)
             documents.append(document.model_copy(update={"id": id, "meta": {**document.meta, **setting}}))
-            mine = build_truth(text, protocol)
+            mine = build_demo_truth(text, protocol)
             truth[id] = mine.model_copy(update={"id": f"{id}/truth", "document": id})
     people = _make_annotators(4, seed)
     yield protocol
@@ -190,9 +190,9 @@ def _simulate_judgement(
 def simulate_audit(study: Study, seed: int = 0) -> Study:
     """A simulated audit of a study's marks: two in three are confirmed, fewer in human text."""
     protocol, auditor, rng = load_shipped("audit"), Annotator(id="auditor", kind="human"), np.random.default_rng(seed)
-    sample = audit_sample(view(study), 8, ("model",), seed)
+    sample = draw_audit_sample(view(study), 8, ("model",), seed)
     models = {document.id: document.meta.get("model") for document in study.iter_documents()}
-    drafts = audit_annotations(sample, auditor.id, protocol.id)
+    drafts = draft_audit_annotations(sample, auditor.id, protocol.id)
     judged = [
         draft.model_copy(
             update={"status": "submitted", "answers": {"verdict": _simulate_audit_verdict(models[draft.document], rng)}}

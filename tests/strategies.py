@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from finecomb.core.protocol import Label, Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Segment, Settings, Unit
-from finecomb.core.span import TEXT, Span
+from finecomb.core.span import TEXT_PART, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import ALL_FEATURES
@@ -78,7 +78,7 @@ def documents(draw: st.DrawFn, id: str, holds: frozenset[str], alphabet: str = M
 
 @st.composite
 def spans(
-    draw: st.DrawFn, text: str, holds: frozenset[str], part: str = TEXT, several: bool = True
+    draw: st.DrawFn, text: str, holds: frozenset[str], part: str = TEXT_PART, several: bool = True
 ) -> tuple[Span, ...]:
     most = 2 if several and "mark several spans" in holds else 1
     edges = sorted(draw(st.sets(st.integers(0, len(text)), min_size=2, max_size=2 * most)))
@@ -90,8 +90,8 @@ def spans(
 
 @st.composite
 def marks(draw: st.DrawFn, id: str, document: Document, holds: frozenset[str], alphabet: str = PLAIN_ALPHABET) -> Mark:
-    part = "prompt" if "mark on context" in holds and document.context and draw(st.booleans()) else TEXT
-    text = document.part(part) or ""
+    part = "prompt" if "mark on context" in holds and document.context and draw(st.booleans()) else TEXT_PART
+    text = document.part_text(part) or ""
     where = draw(spans(text, holds, part))
     label = draw(st.sampled_from(["red", "blue", "not-green", *([None] if "mark without label" in holds else [])]))
     answers: dict[str, Any] = {}

@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 import finecomb as fc
 from finecomb import cli
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
+from finecomb.version import signature_version
 
 
 def run(*words: str | Path) -> Result:
@@ -22,7 +23,7 @@ def run(*words: str | Path) -> Result:
 def refused(*words: str | Path) -> str:
     with pytest.raises(FinecombError) as error:
         run(*words)
-    return error.value.text(flag_style)
+    return error.value.format_message(format_as_flag)
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +42,13 @@ def texts(tmp_path: Path) -> Path:
 
 def test_the_demo_shows_a_text_counts_coverage_and_agreement(tmp_path: Path) -> None:
     result = run("demo", tmp_path / "study")
-    for words in ("Commonsense", "comb-large", "span coverage", "two-agree", "finecomb stats"):
+    for words in ("Commonsense", "comb-large", "Span coverage", "two-agree", "finecomb stats"):
         assert words in result.output
 
 
 def test_the_demo_leaves_what_is_there_alone(demo: Path) -> None:
     before = (demo / "annotations.jsonl").read_bytes()
-    assert "used as it is" in run("demo", demo, "--seed", "5").stderr
+    assert "used unchanged" in run("demo", demo, "--seed", "5").stderr
     assert (demo / "annotations.jsonl").read_bytes() == before
 
 
@@ -59,7 +60,7 @@ def test_every_command_has_help_with_an_example() -> None:
 
 
 def test_version_is_printed() -> None:
-    assert run("--version").output == f"finecomb {fc.__version__}\n"
+    assert run("--version").output == f"finecomb {signature_version()}\n"
 
 
 def test_protocols_lists_all_and_shows_one() -> None:
@@ -95,7 +96,7 @@ def test_new_makes_a_study_from_a_table(texts: Path, tmp_path: Path) -> None:
     made = fc.read(study)
     assert made.documents["id"].to_list() == ["a", "b"]
     assert made.document("b").meta == {"model": "human"}
-    assert "exists already" in refused("new", study, "-p", "snac", "-d", texts, "--map", "text=Body", "--map", "id=Key")
+    assert "already exists" in refused("new", study, "-p", "snac", "-d", texts, "--map", "text=Body", "--map", "id=Key")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_show_prints_the_text_its_marks_and_their_answers(demo: Path) -> None:
     output = run("show", demo, "harbour-c", "-a", "truth").output
     assert "GU1" in output
     assert "severity 3" in output
-    assert "no document has the id 'harbour-z'; did you mean 'harbour-" in refused("show", demo, "harbour-z")
+    assert "unknown document ID 'harbour-z'; did you mean 'harbour-" in refused("show", demo, "harbour-z")
     assert "did you mean 'truth'" in refused("show", demo, "-a", "trut")
     assert "first of 16 documents" in run("show", demo).stderr
 
@@ -174,12 +175,12 @@ def test_simulate_depends_on_its_seed_only(demo: Path, tmp_path: Path) -> None:
 
 def test_convert_goes_there_and_back_and_says_what_is_lost(demo: Path, tmp_path: Path) -> None:
     lossless = run("convert", demo, tmp_path / "frames.parquet")
-    assert "cannot hold" not in lossless.stderr
+    assert "cannot store" not in lossless.stderr
     run("convert", tmp_path / "frames.parquet", tmp_path / "again")
     assert fc.read(tmp_path / "again") == fc.read(demo)
     lossy = run("convert", demo, tmp_path / "marks.csv")
-    assert "cannot hold these, which were left out: " in lossy.stderr
-    assert "exists already" in refused("convert", demo, tmp_path / "marks.csv")
+    assert "cannot store the following, which were omitted: " in lossy.stderr
+    assert "already exists" in refused("convert", demo, tmp_path / "marks.csv")
     assert run("convert", demo, tmp_path / "marks.csv", "--force").exit_code == 0
 
 
@@ -188,15 +189,12 @@ def test_convert_writes_nothing_when_the_source_is_broken(demo: Path, tmp_path: 
     fc.write(fc.read(demo), broken)
     with (broken / "annotations.jsonl").open("a", encoding="utf-8") as file:
         file.write("{not json\n")
-    assert f"{broken / 'annotations.jsonl'}:97: not JSON" in refused("convert", broken, tmp_path / "out")
+    assert f"{broken / 'annotations.jsonl'}:97: invalid JSON" in refused("convert", broken, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken"]
 
 
 def test_options_that_mean_nothing_are_refused(demo: Path, tmp_path: Path) -> None:
-    assert (
-        refused("convert", demo, tmp_path / "x", "--map", "a=b")
-        == "--map means nothing to a study folder; leave it out"
-    )
+    assert refused("convert", demo, tmp_path / "x", "--map", "a=b") == "--map does not apply to a study folder; omit it"
 
 
 def test_a_users_mistake_is_one_line_on_standard_error(tmp_path: Path) -> None:
@@ -213,7 +211,7 @@ def test_importing_finecomb_touches_no_network_and_no_heavy_library() -> None:
 
 def test_the_command_line_is_also_the_module() -> None:
     result = subprocess.run([sys.executable, "-m", "finecomb", "--version"], capture_output=True, text=True, check=True)
-    assert result.stdout == f"finecomb {fc.__version__}\n"
+    assert result.stdout == f"finecomb {signature_version()}\n"
 
 
 def test_the_app_is_the_one_that_the_script_runs() -> None:
@@ -230,20 +228,18 @@ def test_a_file_in_a_folder_that_is_not_there_is_refused_with_the_way_out(
     command, option, name = words
     message = refused(command, demo, option, tmp_path / "nowhere" / name)
     assert (
-        message == f"{tmp_path / 'nowhere' / name}: its folder {tmp_path / 'nowhere'} does not exist; create it first"
+        message == f"{tmp_path / 'nowhere' / name}: the folder {tmp_path / 'nowhere'} does not exist; create it first"
     )
 
 
 def test_groups_of_a_study_that_nobody_has_read_are_not_blamed_on_its_documents(texts: Path, tmp_path: Path) -> None:
     """Documents had a model, and the message said that they had none."""
     assert run("new", tmp_path / "s", "-p", "scarecrow", "-d", texts, "--map", "text=Body", "--map", "document=Key")
-    assert refused("measure", tmp_path / "s", "--by", "model") == (
-        "--by model: there are no annotations to put into groups"
-    )
+    assert refused("measure", tmp_path / "s", "--by", "model") == ("--by model: the study has no annotations to group")
 
 
 def test_an_empty_folder_is_called_so(tmp_path: Path) -> None:
-    assert "is an empty folder; `finecomb new` makes a study" in refused("stats", tmp_path)
+    assert "the folder is empty; `finecomb new` creates a study" in refused("stats", tmp_path)
 
 
 def test_a_cut_line_is_said_by_the_line_of_the_file_alone(demo: Path, tmp_path: Path) -> None:
@@ -253,4 +249,4 @@ def test_a_cut_line_is_said_by_the_line_of_the_file_alone(demo: Path, tmp_path: 
     with (study / "annotators.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id"\n')
     printed = run("check", study).stdout
-    assert "annotators.jsonl:7: not JSON: EOF while parsing an object\n" in printed
+    assert "annotators.jsonl:7: invalid JSON: EOF while parsing an object\n" in printed

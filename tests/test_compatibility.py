@@ -87,20 +87,20 @@ def test_tables_are_those_of_before(command: str, kind: str, database: Path) -> 
 def test_pay_is_that_of_before(store: Store) -> None:
     with store.database.read_transaction() as transaction:
         arrivals = arrivals_storage.read_all_arrivals(store, transaction)
-    earned = pay.compute_earnings(store.study(), arrivals, store.head.protocol)
+    earned = pay.compute_earnings(store.read_study(), arrivals, store.head.protocol)
     assert pay.format_pay_file("pay", earned) == (FILES / "pay.csv").read_text(encoding="utf-8")
 
 
 def whereabouts(store: Store, annotator: str) -> list[Any]:
     with store.database.read_transaction() as transaction:
         step = onboarding_storage.read_onboarding_state(store, transaction, annotator).step
-        state = assignment_storage.assignment_state(store, transaction, annotator)
+        state = assignment_storage.read_assignment_state(store, transaction, annotator)
     at = step.id if isinstance(step, Step) else step.document if isinstance(step, PracticeItem) else step
     return [at, [task.document for task in state.given], list(state.free), state.ahead, state.why]
 
 
 def test_everybody_is_where_they_were(store: Store) -> None:
-    people = [annotator.id for annotator in store.annotators() if annotator.kind == "human"]
+    people = [annotator.id for annotator in store.read_annotators() if annotator.kind == "human"]
     assert {id: whereabouts(store, id) for id in people} == EXPECTED["whereabouts"]
 
 
@@ -114,9 +114,9 @@ def test_what_is_kept_about_a_person_has_types() -> None:
     progress = AnnotatorMeta.from_annotator(people["reader-1"])
     assert (progress.name, progress.bonus) == ("Ada", Bonus(2.5, "thorough"))
     assert progress.setting == {"town": "harbour"}
-    assert {"consent", "survey", "instructions"} <= progress.done_steps("before@1")
+    assert {"consent", "survey", "instructions"} <= progress.done_step_ids("before@1")
     assert AnnotatorMeta.from_annotator(people["zoe"]).find_step_record("before@1", "survey") is not None
-    assert AnnotatorMeta.from_annotator(people["zoe"]).done_steps("before@1") == {"consent"}
+    assert AnnotatorMeta.from_annotator(people["zoe"]).done_step_ids("before@1") == {"consent"}
 
 
 def test_what_is_kept_about_a_task_has_types_and_is_written_as_it_was_read() -> None:

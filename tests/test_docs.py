@@ -11,11 +11,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import importlib
 import itertools
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -37,7 +42,7 @@ from tests.docs_tables import MARKER, TABLES, commands_by_name
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"]
-FIRST_PAGES = {"README.md", "index.md", "start.md", "three-models.md", "model.md", "errors.md"}
+FIRST_PAGES = {"README.md", "index.md", "start.md", "three-systems.md", "model.md", "errors.md"}
 """The pages that a newcomer reads first are run by every test run, the others by the long one."""
 MAY_RUN = ("finecomb", "cat", "head", "ls")
 
@@ -146,7 +151,8 @@ def printed_by(command: Command, folder: Path) -> tuple[str, ...]:
         timeout=120,
     )
     assert "Traceback (most recent call last)" not in run.stdout, f"$ {command.words}\n{run.stdout}"
-    return _neat(run.stdout.splitlines())
+    # A signature of a development install ends with its commit; pages show that of a release.
+    return _neat(re.sub(rf"(?<={re.escape(__version__)})\+g[0-9a-f]{{7}}(?:\.\w+)?", "", run.stdout).splitlines())
 
 
 def write_files(page: str, folder: Path) -> None:
@@ -230,7 +236,7 @@ def test_tables_made_from_the_code_are_fresh(path: Path) -> None:
 
 def test_every_frame_has_its_table_in_the_model_page() -> None:
     tables = {match["name"] for match in MARKER.finditer(_page("model.md"))}
-    assert tables >= {f"frame {name}" for name in frames.FRAMES}
+    assert tables >= {f"frame {name}" for name in frames.COLUMNS_BY_FRAME}
 
 
 # --- nothing is left out -----------------------------------------------------------------------------------------
@@ -255,13 +261,13 @@ def test_every_protocol_is_described() -> None:
 
 
 def test_every_format_is_described() -> None:
-    assert _headings("formats.md") == set(formats.formats())
+    assert _headings("formats.md") == set(formats.FORMATS)
 
 
 def test_every_public_name_is_in_the_api_reference() -> None:
     described = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", _page("api.md"), re.MULTILINE)
     assert len(described) == len(set(described))
-    assert set(described) == set(fc.__all__) - {"__version__"}
+    assert set(described) == set(dir(fc)) - {"__version__"}
 
 
 def test_every_dependency_is_justified() -> None:
@@ -272,11 +278,44 @@ def test_every_dependency_is_justified() -> None:
     assert set(re.findall(r"^\| `([^`]+)` \|", _page("dependencies.md"), re.MULTILINE)) == names
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    config = yaml.safe_load((DOCS / "navigation.yml").read_text(encoding="utf-8"))
-    listed = re.findall(r"[\w/-]+\.md", str(config["nav"]))
+def navigation() -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(_page("navigation.yml"))
+    return config
+
+
+def titles_by_file(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the file and the title of every page below some entries of the navigation."""
+    for entry in entries:
+        ((title, target),) = entry.items()
+        if isinstance(target, str):
+            yield target, title
+        elif isinstance(target, list):
+            yield from titles_by_file(target)
+        else:
+            ((file, below),) = target.items()
+            yield file, title
+            yield from titles_by_file(below)
+
+
+def test_every_page_is_in_the_navigation_once_under_a_section() -> None:
+    entries = navigation()["nav"]
+    assert [next(iter(entry)) for entry in entries] == [
+        "Get started",
+        "Tutorials",
+        "How-to",
+        "Explanation",
+        "Reference",
+    ]
+    listed = [file for file, _ in titles_by_file(entries)]
     pages = [path.relative_to(DOCS).as_posix() for path in PAGES if path.is_relative_to(DOCS)]
-    assert sorted(listed) == sorted(pages)
+    assert sorted([*listed, "index.md"]) == sorted(pages)
+
+
+def test_the_title_of_a_page_is_its_first_heading() -> None:
+    for file, title in titles_by_file(navigation()["nav"]):
+        page = _page(file)
+        assert page.startswith(f"# {title}\n"), file
+        assert len(re.findall(r"^# ", _FENCE.sub("", page), re.MULTILINE)) == 1, file
 
 
 def test_the_citation_names_this_version_and_five_papers() -> None:
@@ -286,13 +325,35 @@ def test_the_citation_names_this_version_and_five_papers() -> None:
     assert len([each for each in citation["references"] if each["type"] == "conference-paper"]) == 5
 
 
-def test_the_site_asks_no_other_site_for_anything(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", str(tmp_path / "site")]
+SEARCHES = {
+    "inter-annotator agreement": "statistics/alpha.md",
+    "kappa": "statistics/kappa.md",
+    "encoding": "formats.md",
+    "LaTeX": "papers.md",
+    "LLM judge": "judges/calibrate.md",
+    "Prolific": "recruiting.md",
+    "resume": "language-models.md",
+    "offsets": "model.md",
+    "bootstrap": "measures.md",
+    "Label Studio": "tutorials/import.md",
+}
+"""Phrases that readers type, and the page that search must list first."""
+
+
+def test_the_site_is_self_contained_and_its_search_finds_the_right_pages(tmp_path: Path) -> None:
+    """One test, since building the site takes most of its time."""
+    site = tmp_path / "site"
+    build = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", str(site)]
     run = subprocess.run(build, cwd=ROOT, capture_output=True, encoding="utf-8", check=False, timeout=180)
     assert run.returncode == 0, run.stdout + run.stderr
     fetched = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
-    for page in (tmp_path / "site").glob("**/*.html"):
+    for page in site.glob("**/*.html"):
         assert fetched.findall(page.read_text(encoding="utf-8")) == [], page.name
+    if node := shutil.which("node"):
+        expected = navigation()["search"] | SEARCHES
+        search = [node, str(ROOT / "tests" / "site_search.js"), str(site), *expected]
+        found = subprocess.run(search, capture_output=True, encoding="utf-8", check=True, timeout=60).stdout
+        assert dict(zip(expected, (f"{name}.md" for name in json.loads(found)), strict=True)) == expected
 
 
 # --- commands that are not run -----------------------------------------------------------------------------------
@@ -331,6 +392,78 @@ def test_commands_that_are_not_run_have_the_options_that_they_show(path: Path) -
     assert [(words, wrong) for words in unrun_commands(page) if (wrong := wrong_options(words))] == []
 
 
+# --- options and functions named in prose ------------------------------------------------------------------------
+
+_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+_FUNCTION = re.compile(r"\bfc\.(?!NAME\b)(\w+)(\.?)")
+_DOTTED_NAME = re.compile(r"^(finecomb(?:\.\w+)+)(?:\(\))?$")
+OTHER_PROGRAMS = (
+    "pip ",
+    "mypy",
+    "python -m",
+    "uvicorn",
+    "docker",
+    "podman",
+    "ray ",
+    "apt-get",
+    "mandoc",
+    "make ",
+    "npm ",
+)
+
+
+def wrong_prose_options(page: str) -> list[str]:
+    """Return the options between backticks that no command has. Lines of other programs do not count."""
+    known = {
+        option
+        for command in COMMANDS.values()
+        for flag in command.params
+        for option in (*flag.opts, *flag.secondary_opts)
+    }
+    spans = (span for span in _CODE.findall(_FENCE.sub("", page)) if not span.startswith(OTHER_PROGRAMS))
+    return [
+        option for span in spans for option in _OPTION.findall(span) if option not in {*known, "--help", "--version"}
+    ]
+
+
+def wrong_names(page: str) -> list[str]:
+    """Return names after `fc.` and dotted names that do not exist, and modules named as if they were functions."""
+    wrong = []
+    for name, dot in _FUNCTION.findall(page):
+        found = getattr(fc, name, None)
+        wrong += [f"fc.{name}"] if found is None or (isinstance(found, ModuleType) and not dot) else []
+    dotted = (match[1] for span in _CODE.findall(_FENCE.sub("", page)) if (match := _DOTTED_NAME.match(span)))
+    return wrong + [name for name in dotted if not _exists(name)]
+
+
+def _exists(dotted: str) -> bool:
+    module, _, last = dotted.rpartition(".")
+    try:
+        importlib.import_module(dotted)
+    except ImportError:
+        return bool(module) and _exists(module) and hasattr(importlib.import_module(module), last)
+    return True
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem)
+def test_options_and_functions_named_in_prose_exist(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert wrong_prose_options(page) == []
+    assert wrong_names(page) == []
+
+
+def test_an_option_or_a_function_in_prose_that_does_not_exist_is_noticed() -> None:
+    assert wrong_prose_options("Pass `--map score=COLUMN --nonsuch 3`, or `pip install --pre finecomb`.") == [
+        "--nonsuch"
+    ]
+    assert wrong_names("Call `fc.nonsuch(study)` or `fc.agree(study)`; see `finecomb.nonsuch`.") == [
+        "fc.nonsuch",
+        "finecomb.nonsuch",
+    ]
+    assert wrong_names("`fc.version` is a module; `fc.version.__version__` is a text.") == ["fc.version"]
+
+
 @pytest.mark.parametrize("option", ["--where", "--drop"])
 def test_the_page_about_choosing_names_every_command_that_chooses(option: str) -> None:
     (item,) = re.findall(rf"^- `{option}` is .*?\.$", _page("selection.md"), re.MULTILINE | re.DOTALL)
@@ -358,13 +491,17 @@ def refreshed(path: Path) -> str:
     page = MARKER.sub(
         lambda match: f"<!-- table: {match['name']} -->\n\n{TABLES[match['name']]()}\n\n<!-- end of table -->", page
     )
-    with tempfile.TemporaryDirectory() as folder:
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_files(page, Path(folder))
-        return _FENCE.sub(lambda match: _rerun(match, Path(folder), path.name), page)
+        return _FENCE.sub(lambda match: _rerun(match, Path(folder), path.name, names), page)
 
 
-def _rerun(match: re.Match[str], folder: Path, name: str) -> str:
+def _rerun(match: re.Match[str], folder: Path, name: str, names: dict[str, Any]) -> str:
     block = Block(match["info"].strip(), match["body"], 0)
+    if block.is_doctest:  # commands below it may read what it writes
+        with contextlib.suppress(AssertionError):
+            run_doctest(block, name, names)
     if not block.runs:
         return match[0]
     lines: list[str] = []
@@ -372,7 +509,7 @@ def _rerun(match: re.Match[str], folder: Path, name: str) -> str:
         printed = printed_by(command, folder)
         same = agrees(command.expected, printed)
         if not same and "..." in command.expected:
-            print(f"{name}: mend by hand: $ {command.words}")
+            print(f"{name}: edit by hand: $ {command.words}")
         lines += [f"$ {command.words}", *(command.expected if same or "..." in command.expected else printed)]
     return f"{match['ticks']}{match['info']}\n" + "\n".join(lines) + f"\n{match['ticks']}"
 

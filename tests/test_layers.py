@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import finecomb
@@ -10,6 +13,7 @@ import finecomb
 ROOT = Path(finecomb.__file__).parent
 LAYERS: list[set[str]] = [
     {"version"},
+    {"plugins"},
     {"core"},
     {"protocols"},
     {"engine"},
@@ -18,6 +22,7 @@ LAYERS: list[set[str]] = [
     {"corpora"},
     {"collection", "formats", "reporting"},
     {"api"},
+    {"testing"},
     {"server"},
     {"__init__", "cli"},
     {"__main__"},
@@ -87,6 +92,64 @@ def is_storage(file: Path) -> bool:
 def test_sql_stays_in_storage_modules() -> None:
     for file in (ROOT / "collection").rglob("*.py"):
         assert is_storage(file) or "sqlalchemy" not in file.read_text(encoding="utf-8"), file.name
+
+
+CALLED_DIRECTLY = {
+    ("server", "finecomb.statistics.selection.view.view"): "is the public function `fc.view`",
+}
+"""Functions of statistics and reporting that a client calls without `api`, each with the reason."""
+COMPUTING_ROOMS = {"server": ("statistics", "reporting"), "cli": ("statistics",)}
+"""Packages whose functions a client calls through `api`; the command line prints with the renderers of reporting."""
+
+
+def imported_functions(file: Path, rooms: Sequence[str]) -> Iterator[str]:
+    """Yield the functions and modules of `rooms` that a file imports; types and constants compute nothing."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(room_prefixes(rooms)))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in (f"{node.module}.{alias.name}" for alias in node.names):
+                if not f"{name}.".startswith(room_prefixes(rooms)):
+                    continue
+                value = getattr(importlib.import_module(node.module), name.rpartition(".")[2], None)
+                if value is None or inspect.isfunction(value) or inspect.ismodule(value):  # None: a module not loaded
+                    yield name
+
+
+def room_prefixes(rooms: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"finecomb.{room}." for room in rooms)
+
+
+def test_clients_call_computations_through_the_api() -> None:
+    called = {
+        (client, name): file.relative_to(ROOT)
+        for client, rooms in COMPUTING_ROOMS.items()
+        for file in (ROOT / client).rglob("*.py")
+        for name in imported_functions(file, rooms)
+    }
+    wrong = [f"{file} imports {called_[1]}" for called_, file in called.items() if called_ not in CALLED_DIRECTLY]
+    assert wrong == []
+    assert set(called) == set(CALLED_DIRECTLY)
+
+
+def test_a_computation_that_a_client_calls_directly_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "page.py"
+    file.write_text(
+        "from finecomb import core, statistics\n"
+        "import finecomb.statistics.power\n"
+        "from finecomb.statistics.agreement import second_pass_changes\n"
+        "from finecomb.statistics.gold.disputes import Dispute, find_disputes\n"
+        "def page():\n"
+        "    from finecomb.reporting.tables import format_table\n",
+        encoding="utf-8",
+    )
+    assert list(imported_functions(file, ("statistics", "reporting"))) == [
+        "finecomb.statistics",
+        "finecomb.statistics.power",
+        "finecomb.statistics.agreement.second_pass_changes",
+        "finecomb.statistics.gold.disputes.find_disputes",
+        "finecomb.reporting.tables.format_table",
+    ]
 
 
 def test_statistics_import_one_way() -> None:

@@ -83,4 +83,4 @@ def test_no_function_is_named_by_a_bare_participle(room: str) -> None:
 
 def test_no_public_function_hides_a_package() -> None:
     packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
-    assert packages & (set(finecomb.__all__) | {row.name for row in COMMANDS}) <= {"formats", "protocols"}
+    assert packages & (set(dir(finecomb)) | {row.name for row in COMMANDS}) <= {"formats", "protocols"}

@@ -29,7 +29,7 @@ def test_the_type_checker_and_the_notebook_import_the_same_names() -> None:
     assert imports() == {name: f"finecomb.{home}" for name, home in vars(fc)["_HOMES"].items()}
 
 
-@pytest.mark.parametrize("name", fc.__all__)
+@pytest.mark.parametrize("name", dir(fc))
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(fc, name) is not None
     assert name in dir(fc)

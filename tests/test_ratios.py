@@ -38,7 +38,7 @@ def test_the_repository_has_ratios() -> None:
 
 def test_conditions_say_versions_machine_and_load() -> None:
     assert re.fullmatch(
-        r"\d+ \w+ \d{4}; Python 3\S+, numpy \S+; \d+ cores, \S+, a load of \d+\.\d\.", describe_conditions("numpy")
+        r"\d+ \w+ \d{4}; Python 3\S+, numpy \S+; \d+ cores, \S+, load average \d+\.\d\.", describe_conditions("numpy")
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 from release import audit, licences, locks
@@ -98,3 +99,47 @@ def test_without_what_asks_for_advisories_the_audit_says_that_nothing_was_looked
     printed = capsys.readouterr().out
     assert re.search(r"^licences: \d+ packages", printed)
     assert re.search(r"demo.txt: 0 of \d+ packages looked up; \d+ were not: pip-audit is not installed$", printed, re.M)
+
+
+# --- configuration on GitHub and of pre-commit ---------------------------------------------------------------------
+
+
+def read_yaml(path: str) -> Any:
+    return yaml.safe_load((locks.ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_pre_commit_uses_the_locked_version_of_ruff() -> None:
+    (ruff,) = (pin.version for pin in locks.pins(locks.lock_file("test").read_text()) if pin.name == "ruff")
+    revisions = {repo["repo"]: repo.get("rev") for repo in read_yaml(".pre-commit-config.yaml")["repos"]}
+    assert revisions["https://github.com/astral-sh/ruff-pre-commit"] == f"v{ruff}"
+
+
+def test_the_workflow_tests_every_python_version_of_the_classifiers() -> None:
+    matrix = read_yaml(".github/workflows/tests.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    classifiers = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    assert matrix == classifiers
+
+
+def test_only_a_tag_publishes_a_release_after_its_tests() -> None:
+    workflow = read_yaml(".github/workflows/release.yml")
+    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML 1.1 reads the key `on` as true
+    assert workflow["jobs"]["publish"]["needs"] == "build"
+    steps = [step.get("run", "") for step in workflow["jobs"]["build"]["steps"]]
+    assert "make test PYTHON=python" in steps
+    assert "make release" in steps
+
+
+def test_workflows_run_targets_that_the_makefile_has() -> None:
+    makefile = (locks.ROOT / "Makefile").read_text(encoding="utf-8")
+    for file in sorted((locks.ROOT / ".github" / "workflows").glob("*.yml")):
+        for target in re.findall(r"run: make ([\w-]+)", file.read_text(encoding="utf-8")):
+            assert re.search(rf"^{target}:", makefile, re.M), f"{file.name}: make {target}"
+
+
+@pytest.mark.parametrize("name", ["bug", "feature", "number"])
+def test_an_issue_form_has_a_description_and_labelled_fields(name: str) -> None:
+    form = read_yaml(f".github/ISSUE_TEMPLATE/{name}.yml")
+    assert form["name"]
+    assert form["description"]
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert all(field["id"] and field["attributes"]["label"] for field in fields)

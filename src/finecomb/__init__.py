@@ -1,6 +1,30 @@
-"""Finecomb: mark errors in generated text as spans, measure them, and validate the judges that mark them.
+"""Mark errors in generated text as spans, measure them, and validate the judges that mark them.
 
-There is one function for every command of the command line, the records that a study is made of, and the results.
+There is one function per command of the command line. `help(fc.agree)` describes one of them.
+
+Create and inspect a study
+    demo, tour, next_steps, new, read, write, convert, import_table, merge, edit, select, check, repair, show, stats,
+    simulate, list_formats, list_protocols, list_plugins, show_protocol, protocol_schema, protocol
+Produce texts
+    prepare, generate
+Collect annotations from people
+    preview, serve, rehearse, links, exercise, screen, audit, draw_audit, pay, forget, backup, verify_backup, restore
+Collect annotations from models
+    annotate, list_runs, list_models, test_model, prices, show_prompt, export_prompt, attack_prompt, list_detectors,
+    train, detect
+Analyse
+    measure, agree, test, power, rounds
+Validate judges
+    gold, score, calibrate, validate, estimate
+Compare corpora
+    criticize, stress
+Report
+    report, reproduce
+Write your own statistic
+    view, View, Filters, Estimate
+Records, results and errors
+    Document, Span, Mark, Unit, Annotation, Annotator, Protocol, Study, Options, Result, Table, Findings,
+    FinecombError, ParameterError, Problem
 
 >>> import finecomb as fc
 >>> study = fc.demo()
@@ -25,6 +49,7 @@ if TYPE_CHECKING:
         detect,
         export_prompt,
         list_detectors,
+        list_runs,
         show_prompt,
         train,
     )
@@ -46,17 +71,22 @@ if TYPE_CHECKING:
     )
     from finecomb.api.corpora import criticize, prepare, stress
     from finecomb.api.generation import generate
+    from finecomb.api.imports import import_table
     from finecomb.api.judges import calibrate, estimate, gold, rounds, score, validate
+    from finecomb.api.model_catalogue import list_models, prices, test_model
+    from finecomb.api.plugins import list_plugins
     from finecomb.api.reports import report, reproduce
     from finecomb.api.statistics import agree, measure, power, test
     from finecomb.api.studies import (
         check,
         convert,
         demo,
+        edit,
         list_formats,
         list_protocols,
         merge,
         new,
+        next_steps,
         protocol_schema,
         select,
         show,
@@ -66,100 +96,101 @@ if TYPE_CHECKING:
         tour,
     )
     from finecomb.core.errors import FinecombError, ParameterError, Problem
-    from finecomb.core.estimate import Estimate
     from finecomb.core.protocol import Protocol
     from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
-    from finecomb.core.results import Findings, Result, Table
+    from finecomb.core.results import Estimate, Findings, Result, Table
     from finecomb.core.span import Span
     from finecomb.core.study import Study
     from finecomb.formats import Options, read, write
     from finecomb.protocols import load as protocol
-    from finecomb.statistics.annotator_quality import trust
-    from finecomb.statistics.comparisons.system_comparison import compare
-    from finecomb.statistics.judges.alt_test import alt_test
-    from finecomb.statistics.measures.coverage import coverage
     from finecomb.statistics.selection.view import Filters, View, view
 
-__all__ = [
-    "Annotation",
-    "Annotator",
-    "Document",
-    "Estimate",
-    "Filters",
-    "Findings",
-    "FinecombError",
-    "Mark",
-    "Options",
-    "ParameterError",
-    "Problem",
-    "Protocol",
-    "Result",
-    "Span",
-    "Study",
-    "Table",
-    "Unit",
-    "View",
-    "__version__",
-    "agree",
-    "alt_test",
-    "annotate",
-    "attack_prompt",
-    "audit",
-    "backup",
-    "calibrate",
-    "check",
-    "compare",
-    "convert",
-    "coverage",
-    "criticize",
-    "demo",
-    "detect",
-    "draw_audit",
-    "estimate",
-    "exercise",
-    "export_prompt",
-    "forget",
-    "generate",
-    "gold",
-    "links",
-    "list_detectors",
-    "list_formats",
-    "list_protocols",
-    "measure",
-    "merge",
-    "new",
-    "pay",
-    "power",
-    "prepare",
-    "preview",
-    "protocol",
-    "protocol_schema",
-    "read",
-    "rehearse",
-    "repair",
-    "report",
-    "reproduce",
-    "restore",
-    "rounds",
-    "score",
-    "screen",
-    "select",
-    "serve",
-    "show",
-    "show_prompt",
-    "show_protocol",
-    "simulate",
-    "stats",
-    "stress",
-    "test",
-    "tour",
-    "train",
-    "trust",
-    "validate",
-    "verify_backup",
-    "view",
-    "write",
-]
+    # For type checkers only. At run time `__dir__` has the public names: with `__all__`, `help(finecomb)` would print
+    # the docstring of every function, some 6,000 lines.
+    __all__ = [
+        "Annotation",
+        "Annotator",
+        "Document",
+        "Estimate",
+        "Filters",
+        "Findings",
+        "FinecombError",
+        "Mark",
+        "Options",
+        "ParameterError",
+        "Problem",
+        "Protocol",
+        "Result",
+        "Span",
+        "Study",
+        "Table",
+        "Unit",
+        "View",
+        "__version__",
+        "agree",
+        "annotate",
+        "attack_prompt",
+        "audit",
+        "backup",
+        "calibrate",
+        "check",
+        "convert",
+        "criticize",
+        "demo",
+        "detect",
+        "draw_audit",
+        "edit",
+        "estimate",
+        "exercise",
+        "export_prompt",
+        "forget",
+        "generate",
+        "gold",
+        "import_table",
+        "links",
+        "list_detectors",
+        "list_formats",
+        "list_models",
+        "list_plugins",
+        "list_protocols",
+        "list_runs",
+        "measure",
+        "merge",
+        "new",
+        "next_steps",
+        "pay",
+        "power",
+        "prepare",
+        "preview",
+        "prices",
+        "protocol",
+        "protocol_schema",
+        "read",
+        "rehearse",
+        "repair",
+        "report",
+        "reproduce",
+        "restore",
+        "rounds",
+        "score",
+        "screen",
+        "select",
+        "serve",
+        "show",
+        "show_prompt",
+        "show_protocol",
+        "simulate",
+        "stats",
+        "stress",
+        "test",
+        "test_model",
+        "tour",
+        "train",
+        "validate",
+        "verify_backup",
+        "view",
+        "write",
+    ]
 
 _HOMES = {
     "annotate": "api.annotators",
@@ -167,8 +198,12 @@ _HOMES = {
     "detect": "api.annotators",
     "export_prompt": "api.annotators",
     "list_detectors": "api.annotators",
+    "list_runs": "api.annotators",
     "show_prompt": "api.annotators",
     "train": "api.annotators",
+    "list_models": "api.model_catalogue",
+    "prices": "api.model_catalogue",
+    "test_model": "api.model_catalogue",
     "audit": "api.collection",
     "backup": "api.collection",
     "draw_audit": "api.collection",
@@ -193,6 +228,7 @@ _HOMES = {
     "rounds": "api.judges",
     "score": "api.judges",
     "validate": "api.judges",
+    "list_plugins": "api.plugins",
     "report": "api.reports",
     "reproduce": "api.reports",
     "agree": "api.statistics",
@@ -201,11 +237,14 @@ _HOMES = {
     "test": "api.statistics",
     "check": "api.studies",
     "convert": "api.studies",
+    "import_table": "api.imports",
     "demo": "api.studies",
     "list_formats": "api.studies",
     "list_protocols": "api.studies",
+    "edit": "api.studies",
     "merge": "api.studies",
     "new": "api.studies",
+    "next_steps": "api.studies",
     "protocol_schema": "api.studies",
     "select": "api.studies",
     "show": "api.studies",
@@ -216,7 +255,7 @@ _HOMES = {
     "FinecombError": "core.errors",
     "ParameterError": "core.errors",
     "Problem": "core.errors",
-    "Estimate": "core.estimate",
+    "Estimate": "core.results",
     "Protocol": "core.protocol",
     "Annotation": "core.records",
     "Annotator": "core.records",
@@ -232,10 +271,6 @@ _HOMES = {
     "read": "formats",
     "write": "formats",
     "protocol": "protocols:load",
-    "trust": "statistics.annotator_quality",
-    "compare": "statistics.comparisons.system_comparison",
-    "alt_test": "statistics.judges.alt_test",
-    "coverage": "statistics.measures.coverage",
     "Filters": "statistics.selection.view",
     "View": "statistics.selection.view",
     "view": "statistics.selection.view",
@@ -260,4 +295,4 @@ def _import_package(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted([*_HOMES, "__version__"])

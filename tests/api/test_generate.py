@@ -103,16 +103,16 @@ def test_texts_that_never_come_have_their_reason() -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"top_p": 0}, r"^top_p=0: is outside above 0 to 1$"),
-        ({"temperature": [1, 3]}, r"^temperature=3: is outside 0 to 2$"),
-        ({"top_p": "a"}, r"^top_p=a: expected numbers with commas"),
-        ({"words": "80"}, r"^words=80: expected LEAST-MOST or LEAST-"),
-        ({"words": "20-30", "to_end": True}, r"^words and to_end contradict each other"),
-        ({"max_tokens": 50}, r"^max_tokens does not apply without to_end; the length comes from words$"),
-        ({"budget": 1.0}, r"^budget needs price=IN,OUT"),
+        ({"top_p": 0}, r"^top_p must be above 0 and at most 1, found 0$"),
+        ({"temperature": [1, 3]}, r"^temperature must be between 0 and 2, found 3$"),
+        ({"top_p": "a"}, r"^top_p=a: expected comma-separated numbers"),
+        ({"words": "80"}, r"^words=80: expected MIN-MAX or MIN-"),
+        ({"words": "20-30", "to_end": True}, r"^words and to_end cannot be used together"),
+        ({"max_tokens": 50}, r"^max_tokens requires to_end; otherwise words sets the length$"),
+        ({"budget": 1.0}, r"^budget requires price=IN,OUT"),
         ({"tries": 0}, r"^tries must be at least 1, found 0$"),
         ({"vary": "both"}, r"^vary must be one of independently, cross, found 'both'$"),
-        ({"base_url": "", "interface": "chat"}, r"^interface=chat does not apply to runtime=transformers"),
+        ({"base_url": "", "interface": "chat"}, r"^interface=chat cannot be used with runtime=transformers"),
     ],
 )
 def test_bad_options_are_refused(keywords: dict[str, Any], message: str) -> None:
@@ -124,6 +124,6 @@ def test_texts_of_another_run_are_not_replaced(tmp_path: Path) -> None:
     output = tmp_path / "texts.jsonl"
     with ScriptedServer(lambda body, number: GOOD) as server:
         written(server, PROMPTS, output=output)
-        with pytest.raises(FinecombError, match=r"is of another run; choose another name or say force$"):
+        with pytest.raises(FinecombError, match=r"belongs to another run; choose another name or pass force$"):
             written(server, PROMPTS, output=output, top_p=0.5)
         written(server, PROMPTS, output=output, top_p=0.5, force=True)

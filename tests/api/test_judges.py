@@ -15,7 +15,7 @@ import pytest
 import finecomb as fc
 from finecomb.annotators import judge_functions
 from finecomb.api.judges import calibrate, estimate, gold, rounds, score, validate
-from finecomb.core.errors import FinecombError, ParameterError, flag_style
+from finecomb.core.errors import FinecombError, ParameterError, format_as_flag
 from finecomb.core.records import ModelSettings
 from finecomb.core.results import Result
 from finecomb.core.study import Study
@@ -86,7 +86,7 @@ def test_tables_of_gold_are_attributes(demo: Study) -> None:
     assert len(merged.rest) == len(merged.merge.undecided_errors)
     for result in (merged, merged.annotators, merged.rates, merged.confusion):
         assert_fits_a_notebook(result)
-    with pytest.raises(ParameterError, match="no table is called 'confusions'; did you mean 'confusion'"):
+    with pytest.raises(ParameterError, match="unknown table 'confusions'; did you mean 'confusion'"):
         merged.table("confusions")
 
 
@@ -107,11 +107,12 @@ def test_votes_are_a_number_or_the_majority(demo: Study, votes: int | str | None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_votes": 0}, "min_votes=0: expected a whole number from 1, or majority"),
-        ({"min_votes": "most"}, "min_votes=most: expected a whole number from 1, or majority"),
-        ({"subsets": 9}, "subsets of 9: expected from 2"),
+        ({"min_votes": 0}, "min_votes=0: expected a whole number of at least 1, or majority"),
+        ({"min_votes": "most"}, "min_votes=most: expected a whole number of at least 1, or majority"),
+        ({"subsets": 9}, "the subset size must be at least 2 (the required votes)"),
         ({"size": "big"}, "size must be one of widest, narrowest, majority, union, found 'big'"),
         ({"draws": -1}, "draws must be at least 0, found -1"),
+        ({"align": "overlaps"}, "align must be one of auto, item, overlap, overlap-label, gamma, found 'overlaps'"),
         ({"minvotes": 2}, "gold() has no parameter 'minvotes'; did you mean 'min_votes'?"),
     ],
 )
@@ -166,9 +167,9 @@ def test_all_rules_have_scores_and_ranks(demo: Study, folder: Path) -> None:
     ranks = [row for row in rows if row["table"] == "ranks"]
     assert numbers(by_rule.ranks.to_dicts(), "judge", "optimal") == numbers(ranks, "judge", "optimal")
     assert_fits_a_notebook(by_rule)
-    with pytest.raises(ParameterError, match="no table is called 'confusion'; there are: rules, ranks"):
+    with pytest.raises(ParameterError, match="unknown table 'confusion'; available: rules, ranks"):
         _ = by_rule.confusion
-    with pytest.raises(ParameterError, match="report applies only to scores of marks by one rule"):
+    with pytest.raises(ParameterError, match="report requires scores of marks with a single match rule"):
         by_rule.write_report("anywhere")
 
 
@@ -191,7 +192,7 @@ def test_the_best_judge_is_bold_on_paper() -> None:
             "unread does not apply to scalar metrics; leave it out",
             "--unread does not apply to scalar metrics; leave it out",
         ),
-        ({"by": "modle"}, "by=modle: documents have no meta", "--by modle: documents have no meta"),
+        ({"by": "modle"}, "by=modle: no document has this meta field", "--by modle: no document has this meta field"),
         ({"average": "mikro"}, "average must be one of micro, macro", "--average must be one of micro, macro"),
     ],
 )
@@ -199,11 +200,11 @@ def test_score_refuses(demo: Study, options: dict[str, Any], in_python: str, as_
     with pytest.raises(FinecombError) as error:
         score(demo, **options)
     assert in_python in str(error.value)
-    assert as_flags in error.value.text(flag_style)
+    assert as_flags in error.value.format_message(format_as_flag)
 
 
 def test_scores_of_sentences_need_the_match(demo: Study) -> None:
-    with pytest.raises(ParameterError, match="is about scores of sentences; add match=sentence"):
+    with pytest.raises(ParameterError, match="table=recall requires match=sentence"):
         _ = score(demo, draws=0).recall
 
 
@@ -229,7 +230,7 @@ def test_annotations_under_another_protocol_are_named(two_protocols: Path) -> No
     """`score --protocol snac` said that a judge had no annotations on any text of gold, though all were scarecrow's."""
     words = refused("score", two_protocols, "--gold", "truth", "--protocol", "snac")
     assert words == (
-        "the annotations of truth are under scarecrow@2, not under snac@2; pass --protocol with one of scarecrow@2"
+        "the annotations of truth use protocol scarecrow@2, not snac@2; pass --protocol with one of scarecrow@2"
     )
     with pytest.raises(ParameterError) as error:
         score(two_protocols, gold="truth", protocol="snac")
@@ -237,11 +238,18 @@ def test_annotations_under_another_protocol_are_named(two_protocols: Path) -> No
     assert error.value.choices == ("scarecrow@2",)
     assert "no annotation" not in str(error.value)
     merged = refused("gold", two_protocols, "--protocol", "snac")
-    assert merged.startswith("the study's annotations are under scarecrow@2, not under snac@2")
+    assert merged.startswith("the study's annotations use protocol scarecrow@2, not snac@2")
     assert score(two_protocols, gold="truth", protocol="scarecrow", draws=0).rows()
 
 
 # --- estimate, calibrate, validate, rounds -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "steps"), [(True, 7), (False, 6)])
+def test_calibrations_show_progress(demo: Study, gamma: bool, steps: int) -> None:
+    calls: list[tuple[int, int | None]] = []
+    calibrate(demo, "reader-1", gamma=gamma, draws=20, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(done, steps) for done in range(1, steps + 1)]
 
 
 @pytest.fixture(scope="module")
@@ -282,14 +290,14 @@ def test_calibrate_gives_the_verdict_of_the_command(crowd: Study, crowd_folder: 
     assert "<svg" in calibration.to_html()
     assert_fits_a_notebook(calibration)
     assert json.loads(calibration.save(tmp_path).read_text())["verdict"] == calibration.verdict
-    with pytest.raises(ParameterError, match="is not a folder, so a contract cannot be kept there"):
+    with pytest.raises(ParameterError, match="is not a folder, so the result cannot be saved there"):
         calibration.save(tmp_path / "missing")
 
 
 def test_a_contract_is_not_kept_beside_a_file(crowd: Study, tmp_path: Path) -> None:
     fc.write(crowd, tmp_path / "study.jsonl")
     words = refused("calibrate", tmp_path / "study.jsonl", "--judge", "judge", "--keep")
-    assert "is not a folder, so a contract cannot be kept there; take --json or --html" in words
+    assert "is not a folder, so the result cannot be saved there; use --json or --html" in words
 
 
 def test_validate_runs_detectors_and_functions(tmp_path: Path) -> None:
@@ -326,17 +334,17 @@ def test_a_language_model_is_validated_inside_an_event_loop(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("function", "options", "in_python", "as_flags"),
     [
-        (calibrate, {"score": "rmse"}, "score=rmse is for answers: say which with question", "--score rmse is for"),
+        (calibrate, {"score": "rmse"}, "score=rmse requires question", "--score rmse requires --question"),
         (
             calibrate,
             {"score": "char-f1", "question": "q"},
-            "score=char-f1 is for marks, question for answers",
-            "--score char-f1 is for marks, --question for answers",
+            "score=char-f1 compares marks, and question selects answers",
+            "--score char-f1 compares marks, and --question selects answers",
         ),
-        (calibrate, {"levels": "tokn"}, "levels=tokn: no such level", "--levels tokn: no such level"),
+        (calibrate, {"levels": "tokn"}, "unknown level 'tokn' in levels", "unknown level 'tokn' in --levels"),
         (calibrate, {"epsilon": 2}, "epsilon must be at most 1, found 2", "--epsilon must be at most 1, found 2"),
-        (validate, {}, "and models with base_url", "and models with --base-url"),
-        (validate, {"base_url": "http://x/v1", "shots": 1}, "without shots", "without --shots"),
+        (validate, {}, "or a model with base_url", "or a model with --base-url"),
+        (validate, {"base_url": "http://x/v1", "shots": 1}, "shots must be 0", "--shots must be 0"),
         (validate, {"base_url": "http://x/v1", "samples": 2}, "samples must be 1", "--samples must be 1"),
         (validate, {"base_url": "http://x/v1", "price": "1"}, "price=1: expected IN,OUT", "--price 1: expected IN,OUT"),
         (validate, {"base_url": "http://x/v1", "timeout": -1}, "timeout: ", "--timeout: "),
@@ -349,12 +357,12 @@ def test_judges_are_refused(
     with pytest.raises(ParameterError) as error:
         function(study, "judge", **options)
     assert in_python in str(error.value)
-    assert as_flags in error.value.text(flag_style)
+    assert as_flags in error.value.format_message(format_as_flag)
 
 
 def test_options_of_language_models_are_refused_for_others() -> None:
     study = make_corrected_study()
-    with pytest.raises(ParameterError, match="temperature is for language models; boxscore is a detector"):
+    with pytest.raises(ParameterError, match="temperature applies only to language models; boxscore is a detector"):
         validate(study, "boxscore", temperature=1)
     with pytest.raises(ParameterError, match="temperature does not apply to a function; leave it out"):
         validate(study, lambda document: next(study.iter_annotations()), temperature=1)
@@ -390,8 +398,6 @@ def test_a_seed_that_is_given_replaces_that_of_the_study(
     models = {"judge-x": ModelSettings(model="judge-x", base_url="http://127.0.0.1:9/v1", seed=7)}
     study = replace(study, settings=study.settings.model_copy(update={"models": models}))
     seeds: list[int] = []
-    monkeypatch.setattr(
-        judge_functions, "_build_model_judge", lambda study, name, gold, settings, runs: seeds.append(settings.seed)
-    )
-    judge_functions.build_judge(study, "judge-x", "", {}, seed)
+    monkeypatch.setattr(judge_functions, "_build_model_function", lambda *values: seeds.append(values[3].seed))
+    judge_functions.build_judge_function(study, "judge-x", "", {"trust_endpoint": True}, seed)
     assert seeds == [sent]

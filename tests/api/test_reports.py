@@ -13,6 +13,7 @@ import finecomb as fc
 from finecomb.api.reports import report, reproduce
 from finecomb.core.errors import FinecombError, ParameterError
 from finecomb.core.notes import ParameterNote
+from finecomb.reporting.site.report_inputs import split_export_targets
 from finecomb.reporting.site.report_results import StudyChanges, StudyReport
 from tests.api.test_corpora import assert_short
 from tests.test_cli import refused, run
@@ -36,14 +37,17 @@ def test_a_report_says_what_the_command_prints(demo: Path, tmp_path: Path) -> No
     for name in ("index.html", "report.json", "datasheet.md"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert [str(note) for note in result.sharing_notes] == [
-        "it carries the study's texts and marks and names no licence for them (licence)",
-        "people have their names in the study, also in data/ (anonymous makes them reader-1, reader-2, ...)",
+        "the report contains texts and marks without a licence; add one with licence",
+        (
+            "the report, including data/, contains the names of annotators; "
+            "anonymous replaces them with reader-1, reader-2, ..."
+        ),
     ]
     assert all(isinstance(note, ParameterNote) for note in result.sharing_notes)
-    assert "names no licence for them (--licence)" in printed.stderr
+    assert "without a licence; add one with --licence" in printed.stderr
     assert_short(result)
     verified = report(str(tmp_path / "two"), verify=True)
-    assert "every number comes out again" in repr(verified)
+    assert "all numbers match the data" in repr(verified)
 
 
 def test_a_study_from_memory_is_reported(tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_a_study_from_memory_is_reported(tmp_path: Path) -> None:
 def test_texts_of_a_data_frame_are_reported(tmp_path: Path) -> None:
     frame = pl.DataFrame([{"id": "a", "text": "One lake."}, {"id": "b", "text": "Two lakes."}])
     assert isinstance(report(frame, output=tmp_path / "report", draws=0), StudyReport)
-    with pytest.raises(FinecombError, match=r"^compare: one of the two studies has no annotations to compare$"):
+    with pytest.raises(FinecombError, match=r"^compare requires submitted annotations in both studies$"):
         report(frame, compare=frame, output=tmp_path / "changes", draws=0)
 
 
@@ -75,12 +79,22 @@ def test_changes_are_findings(demo: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"export": "jpg"}, "export=jpg: expected png, pdf or another folder; SVG is always there"),
-        ({"with_": "notes.txt"}, "with_=notes.txt: expected a .json or .csv file, as json and table_out write them"),
+        (
+            {"export": "jpg"},
+            "export=jpg is not supported; use png, pdf or a folder (SVG figures and CSV tables are always written)",
+        ),
+        (
+            {"export": "report", "output": "report"},
+            "export=report is the folder of the report; use a folder other than output",
+        ),
+        ({"with_": "notes.txt"}, "with_=notes.txt: expected a .json or .csv file written with json or table_out"),
         ({"with_": "nowhere.json"}, "with_=nowhere.json: cannot be read (No such file or directory)"),
-        ({"compare": "x", "licence": "MIT"}, "compare does not go with against, with_, export, licence or anonymous"),
-        ({"compare": "x", "where": "model=gpt2"}, "where does not apply to compare; leave it out"),
-        ({"verify": True, "by": "model"}, "by does not apply to verify; leave it out"),
+        (
+            {"compare": "x", "licence": "MIT"},
+            "compare cannot be used with against, with_, export, licence or anonymous",
+        ),
+        ({"compare": "x", "where": "model=gpt2"}, "where does not apply to compare; omit it"),
+        ({"verify": True, "by": "model"}, "by does not apply to verify; omit it"),
     ],
 )
 def test_a_report_refuses_what_cannot_be(demo: Path, keywords: dict[str, object], message: str) -> None:
@@ -89,11 +103,21 @@ def test_a_report_refuses_what_cannot_be(demo: Path, keywords: dict[str, object]
     assert str(error.value) == message
 
 
+def test_an_export_folder_is_not_a_file_and_may_be_named_after_a_format(demo: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "figures"
+    taken.write_text("notes")
+    with pytest.raises(ParameterError) as error:
+        report(demo, output=tmp_path / "report", export=str(taken))
+    assert str(error.value) == f"export={taken} is a file; expected png, pdf or a folder"
+    folder = tmp_path / "svg"
+    assert split_export_targets(["png", str(folder)], tmp_path / "report") == (["png"], [folder])
+
+
 def test_only_a_report_is_verified(demo: Path) -> None:
-    with pytest.raises(FinecombError, match=r"is no report; verify takes the folder that `finecomb report` wrote$"):
+    with pytest.raises(FinecombError, match=r"is not a report; verify requires a folder written by `finecomb report`$"):
         report(demo, verify=True)
-    assert "--verify takes the folder" in refused("report", demo, "--verify")
-    with pytest.raises(ParameterError, match="verify needs the folder of a report"):
+    assert "--verify requires a folder" in refused("report", demo, "--verify")
+    with pytest.raises(ParameterError, match="verify requires the folder of a report"):
         report(fc.demo(), verify=True)
 
 
@@ -117,5 +141,5 @@ def test_a_reproduction_gives_what_the_command_prints(demo: Path, tmp_path: Path
 def test_a_reproduction_refuses_what_cannot_be(demo: Path) -> None:
     with pytest.raises(ParameterError, match=r"^audit does not apply to clark; it applies to scarecrow$"):
         reproduce("clark", demo, audit=demo)
-    with pytest.raises(FinecombError, match="no paper is called 'clerk'; did you mean 'clark'"):
+    with pytest.raises(FinecombError, match="unknown paper 'clerk'; did you mean 'clark'"):
         reproduce("clerk", demo)

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.api.parameters import parameter_help
+from finecomb.api.parameters import changed_parameters, parameter_help
 from finecomb.api.statistics import agree, measure, power, test
 from finecomb.core.errors import ParameterError
 from finecomb.core.records import Annotation, Annotator, Document, Settings
@@ -113,7 +114,7 @@ def test_a_table_of_texts_has_nothing_to_measure_but_is_read() -> None:
     rows = [{"id": "a", "text": "One lake."}]
     assert all(row.why for row in measure(rows, measure="count", draws=0).rows())
     polars = pytest.importorskip("polars")
-    with pytest.raises(fc.FinecombError, match=r"^the study: has no annotations to test$"):
+    with pytest.raises(fc.FinecombError, match=r"^the study: no annotations to test$"):
         test(polars.DataFrame(rows))
     with pytest.raises(fc.FinecombError):
         power(polars.DataFrame(rows), half_width=0.1)
@@ -124,29 +125,29 @@ def test_a_table_of_texts_has_nothing_to_measure_but_is_read() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda study: measure(study, measure="coverge"), "no measure is called 'coverge'; did you mean 'coverage'?"),
+        (lambda study: measure(study, measure="coverge"), "unknown measure 'coverge'; did you mean 'coverage'?"),
         (lambda study: measure(study, measure="count", overlap="union"),
          "overlap does not apply to count; it applies to coverage"),
-        (lambda study: measure(study, measure="variation", sizes="a"), "'a': expected whole numbers with commas"),
+        (lambda study: measure(study, measure="variation", sizes="a"), "'a' is not a comma-separated list of whole"),
         (lambda study: measure(study, draws=-1), "draws must be at least 0, found -1"),
-        (lambda study: measure(study, by="modle"), "by=modle: documents have no meta of that name; did you mean"),
-        (lambda study: measure(study, where="modle=x"), "where: nothing is called 'modle'; did you mean 'model'?"),
-        (lambda study: measure(study, drop="grammar-usage:9"), "drop=grammar-usage:9: no such severity"),
+        (lambda study: measure(study, by="modle"), "by=modle: unknown column; did you mean"),
+        (lambda study: measure(study, where="modle=x"), "where: unknown field 'modle'; did you mean 'model'?"),
+        (lambda study: measure(study, drop="grammar-usage:9"), "drop=grammar-usage:9: unknown severity"),
         (lambda study: measure(study, merge="redundant=off-prompt+bad-math"), "merge=redundant=off-prompt+bad-math:"),
         (lambda study: measure(study, by="none", draws=0).pivots(), "e.g. by=temperature,top_p"),
-        (lambda study: test(study, by="model,topic"), "by=model,topic: systems are told apart by one column"),
+        (lambda study: test(study, by="model,topic"), "by=model,topic: systems must be one column"),
         (lambda study: test(study, what="coders", label="x"), "label does not apply to coders; it applies to systems"),
         (lambda study: test(study, what="scores", draws=10_000), "draws does not apply to scores"),
         (lambda study: test(study, what="metrics", workers=2), "workers does not apply to metrics; it applies to"),
         (lambda study: test(study, engine="rai"), "engine=rai: expected local, ray or ray:ADDRESS; did you mean"),
         (lambda study: power(study, evaluators=3), "evaluators does not apply to a plan from a pilot"),
-        (lambda study: power(judge="x", half_width=1), "a plan with judge needs a pilot and half_width"),
-        (lambda study: power(study, judge="x", half_width=1, drop="redundant"), "drop: not for a plan with judge"),
-        (lambda study: agree(study, measure="alpha", who=True), "measure does not apply to who; leave one"),
+        (lambda study: power(judge="x", half_width=1), "judge requires a pilot and half_width"),
+        (lambda study: power(study, judge="x", half_width=1, drop="redundant"), "drop cannot be used with judge"),
+        (lambda study: agree(study, measure="alpha", who=True), "measure and who cannot be used together; omit one"),
         (lambda study: agree(study, who=True, level="char"), "level does not apply to who"),
         (lambda study: agree(study, gamma="precision=0.1"), "gamma does not apply to alpha, two-agree"),
         (lambda study: agree(study, partitions="x"), "partitions does not apply to alpha, two-agree; it"),
-        (lambda study: agree(study, level="item"), "align by overlap instead: align=overlap"),
+        (lambda study: agree(study, level="item"), "no mark has an `item` to align by; use align=overlap"),
     ],
 )  # fmt: skip
 def test_refusals_name_parameters_as_python_writes_them(
@@ -241,3 +242,72 @@ def test_every_parameter_has_one_short_line_of_help(function: Callable[..., Any]
     for name, text in helps.items():
         assert text.endswith("."), (name, text)
         assert len(text) < 90, (name, text)
+
+
+def test_a_view_is_a_selection_of_its_own() -> None:
+    study = fc.demo()
+    part = fc.view(study, fc.Filters(where=(("model", "human"),)))
+    whole = fc.measure(study, measure="count", where="model=human", by="none", draws=0)
+    assert fc.measure(part, measure="count", by="none", draws=0).to_dicts() == whole.to_dicts()
+    with pytest.raises(ParameterError, match=r"^where does not apply to a View"):
+        fc.agree(part, where="model=human")
+    with pytest.raises(ParameterError, match=r"^the test metrics requires a whole Study"):
+        fc.test(part, what="metrics")
+
+
+def test_the_row_for_all_labels_can_be_had_alone() -> None:
+    study = fc.demo()
+    for function, name in ((fc.measure, "count"), (fc.agree, "alpha")):
+        every = function(study, measure=name, draws=50)
+        alone = function(study, measure=name, each_label=False, draws=50)
+        assert [row for row in every.to_dicts() if row["label"] == "any"] == alone.to_dicts()
+    with pytest.raises(ParameterError, match=r"^each_label does not apply to variation"):
+        fc.measure(study, measure="variation", each_label=False)
+    with pytest.raises(ParameterError, match=r"^each_label does not apply to who"):
+        fc.agree(study, who=True, each_label=False)
+
+
+def test_measures_show_progress_by_measure_and_group_then_by_other_measure() -> None:
+    calls: list[tuple[int, int | None]] = []
+    names = ["count", "coverage", "depth", "noticed"]
+    fc.measure(fc.demo(), measure=names, draws=0, progress=lambda done, total: calls.append((done, total)))
+    groups = len(fc.demo().by("model"))
+    means = 2 * groups
+    assert calls == [*((done, means) for done in range(1, means + 1)), (1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [
+        ({"half_width": 0.2, "difference": 0.5, "annotators": (2, 3)}, 4),
+        ({"annotations": 40, "annotators": 3}, 1),
+        ({"annotators": (1, 2, 3)}, 3),
+    ],
+)
+def test_plans_show_progress(options: dict[str, Any], total: int) -> None:
+    calls: list[tuple[int, int | None]] = []
+    fc.power(fc.demo(), **options, runs=100, progress=lambda done, all_: calls.append((done, all_)))
+    assert calls == [(done, total) for done in range(1, total + 1)]
+
+
+def test_plans_without_a_pilot_show_progress_by_accuracy() -> None:
+    calls: list[tuple[int, int | None]] = []
+    fc.power(evaluators=10, texts=2, runs=100, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(done, 6) for done in range(1, 7)]
+
+
+def test_plans_with_judges_accept_progress() -> None:
+    with pytest.raises(ParameterError, match="half_width"):
+        fc.power(fc.demo(), judge="reader-1", progress=True)
+
+
+def test_comparisons_show_progress() -> None:
+    calls: list[tuple[int, int | None]] = []
+    fc.test(fc.demo(), measure="count", draws=20, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (6, 6)
+
+
+def test_a_dataframe_can_be_compared_with_a_default() -> None:
+    frame = pl.DataFrame({"document": ["a"], "text": ["Ten gulls."]})
+    assert changed_parameters(fc.power, {"study": frame})["study"] is frame
+    assert changed_parameters(fc.power, {"study": None}) == {}

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb.api import studies as api
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError, ParameterError, StudyError, flag_style
+from finecomb.core.errors import FinecombError, ParameterError, StudyError, format_as_flag
 from finecomb.core.study import Study
 
 TEXTS = [{"id": "a", "text": "Boston won 30-20."}, {"id": "b", "text": " "}]
@@ -54,7 +54,7 @@ def test_stats_count_what_the_command_prints(demo: Study, folder: Path) -> None:
     assert api.stats(demo).rows() == api.stats(folder).rows()
     assert api.stats(demo, where="model=human").totals["documents"] == 4
     assert api.stats(demo, drop=["redundant"])["labels"].find(label="redundant").marks == 0
-    with pytest.raises(ParameterError, match="no table is called 'label'; did you mean 'labels'"):
+    with pytest.raises(ParameterError, match="unknown table 'label'; did you mean 'labels'"):
         api.stats(demo)["label"]
 
 
@@ -76,7 +76,7 @@ def test_check_lists_the_problems_that_the_command_prints(demo: Study, folder: P
     file.write_text("{not json\n")
     unreadable = api.check(broken)
     assert unreadable.study is None
-    assert "not JSON" in unreadable[0].message
+    assert "invalid JSON" in unreadable[0].message
     assert is_short(problems)
     assert is_short(unreadable)
 
@@ -95,16 +95,16 @@ def test_select_returns_the_part_that_the_command_writes(demo: Study, folder: Pa
     result = CliRunner().invoke(app, ["select", str(folder), "-o", str(tmp_path / "part"), *words])
     assert result.stdout == f"{tmp_path / 'part'}: {part.title}\n"
     assert fc.read(tmp_path / "part") == part.study
-    with pytest.raises(ParameterError, match="select needs where or drop") as error:
+    with pytest.raises(ParameterError, match="select requires where or drop") as error:
         api.select(demo)
-    assert error.value.text(flag_style).startswith("select needs --where or --drop: what to keep")
+    assert error.value.format_message(format_as_flag).startswith("select requires --where or --drop: a condition")
 
 
 def test_select_passes_marks_from_parquet_to_parquet(demo: Study, tmp_path: Path) -> None:
     api.convert(demo, tmp_path / "all.parquet")
     written = api.select(tmp_path / "all.parquet", where='label == "redundant"', output=tmp_path / "some.parquet")
     assert written.study == demo.where('label == "redundant"')
-    with pytest.raises(FinecombError, match="exists already; choose another name or say force to replace it"):
+    with pytest.raises(FinecombError, match="already exists; use another name or replace it with force"):
         api.select(demo, where="model=human", output=tmp_path / "some.parquet")
 
 
@@ -113,7 +113,7 @@ def test_convert_writes_studies_files_and_parts(demo: Study, folder: Path, tmp_p
     assert streamed.study == demo
     assert api.convert(demo, tmp_path / "held").study == demo
     assert api.convert(folder, tmp_path / "part", where="model=human").study == demo.where("model=human")
-    assert any("cannot hold" in note for note in api.convert(demo, tmp_path / "marks.csv").notes)
+    assert any("cannot store" in note for note in api.convert(demo, tmp_path / "marks.csv").notes)
     calls: list[int] = []
     api.convert(folder, tmp_path / "watched", progress=lambda done, total: calls.append(done))
     assert calls[-1] == len(list(demo))
@@ -131,9 +131,9 @@ def test_convert_maps_columns_by_mapping_or_pairs(tmp_path: Path) -> None:
 
 
 def test_options_of_files_and_of_corrections_are_refused(demo: Study, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="map applies only to files; leave it out"):
+    with pytest.raises(ParameterError, match="map applies only to files; omit it"):
         api.convert(demo, tmp_path / "x", map={"text": "Body"})
-    with pytest.raises(ParameterError, match="corrector applies with corrected only"):
+    with pytest.raises(ParameterError, match="corrector requires corrected"):
         api.convert(demo, tmp_path / "x", corrector="truth")
     with pytest.raises(ParameterError, match=r"repeats must be one of kth, first, found 'last'"):
         api.convert(demo, tmp_path / "x", repeats="last")  # type: ignore[arg-type]
@@ -147,14 +147,14 @@ def test_merge_joins_studies_files_and_tables(demo: Study, tmp_path: Path) -> No
     fc.write(people, tmp_path / "people")
     fc.write(truth, tmp_path / "truth")
     merged = api.merge(tmp_path / "people", [tmp_path / "truth"])
-    assert merged.title == api.merge(people, truth).title == "16 annotations joined from 1 file"
+    assert merged.title == api.merge(people, truth).title == "16 annotations merged from 1 file"
     words = ["merge", str(tmp_path / "people"), str(tmp_path / "truth"), "-o", str(tmp_path / "all")]
     assert merged.title in CliRunner().invoke(app, words).stdout
     assert fc.read(tmp_path / "all") == merged.study
     row = {"document": "d", "text": "Boston won 30-20.", "annotator": "ann", "label": "number", "quote": "30"}
     both = api.merge([row | {"annotator": "ben"}], [row], annotator="").study
     assert sorted(both.annotators["id"]) == ["ann", "ben"]
-    with pytest.raises(FinecombError, match=r"'truth' has an annotation on .* already.* with annotator$"):
+    with pytest.raises(FinecombError, match=r"'truth' already has an annotation of .* with annotator$"):
         api.merge(demo, truth)
 
 
@@ -176,10 +176,10 @@ def test_new_creates_the_study_that_the_command_writes(tmp_path: Path) -> None:
 
 def test_new_keeps_drops_or_refuses_empty_texts() -> None:
     (note,) = api.new(TEXTS, protocol="scarecrow").notes
-    assert note == "1 text without words (b): they are kept; empty=drop leaves them out"
-    assert note.text(flag_style).endswith("--empty drop leaves them out")  # type: ignore[attr-defined]
+    assert note == "1 text without words (b): kept; drop them with empty=drop"
+    assert note.format_text(format_as_flag).endswith("drop them with --empty drop")  # type: ignore[attr-defined]
     assert len(api.new(TEXTS, protocol="scarecrow", empty="drop").study.documents) == 1
-    with pytest.raises(ParameterError, match=r"documents: 1 text without words \(b\); empty=drop leaves them out"):
+    with pytest.raises(ParameterError, match=r"documents: 1 text without words \(b\); drop them with empty=drop"):
         api.new(TEXTS, protocol="scarecrow", empty="refuse")
 
 
@@ -188,7 +188,7 @@ def test_new_keeps_drops_or_refuses_empty_texts() -> None:
     [
         ({"skip": "traning"}, "skip=traning: expected one of .*did you mean 'training'"),
         ({"design": "nowhere.yaml"}, "design=nowhere.yaml: no such file"),
-        ({"data": "games.json"}, "data: scarecrow@2 shows no data beside the text"),
+        ({"data": "games.json"}, "data: scarecrow@2 does not show data next to the text"),
         ({"annotators": 0}, "annotators must be at least 1, found 0"),
         ({"annotator": 2}, r"new\(\) has no parameter 'annotator'; did you mean 'annotators'"),
     ],
@@ -203,7 +203,7 @@ def test_the_demo_study_is_the_same_as_before(tmp_path: Path) -> None:
     assert api.demo(3, 1) == fc.demo(3, 1)
     tour = api.tour(tmp_path / "demo", readers=3)
     assert tour.study == api.demo(3)
-    assert api.tour(tmp_path / "demo").notes == (f"{tmp_path / 'demo'} is there already and is used as it is",)
+    assert api.tour(tmp_path / "demo").notes == (f"{tmp_path / 'demo'} already exists and is used unchanged",)
     assert tour.agreement.find(label="any")["two-agree %"] > 0
     with pytest.raises(ParameterError, match="readers must be at least 2, found 1"):
         api.tour(tmp_path / "other", readers=1)
@@ -234,7 +234,7 @@ def test_show_returns_what_the_command_prints(demo: Study, folder: Path, tmp_pat
     assert [row.id for row in shown.rows()] == [mark.id for mark in shown.annotations[0].marks]
     assert shown.to_html(tmp_path / "page.html") == (tmp_path / "page.html").read_text()
     assert "first of 16 documents" in api.show(demo).notes[0]
-    with pytest.raises(FinecombError, match="no annotator is called 'trut'; did you mean 'truth'"):
+    with pytest.raises(FinecombError, match="unknown annotator 'trut'; did you mean 'truth'"):
         api.show(demo, annotator="trut")
 
 
@@ -287,7 +287,7 @@ def test_a_study_is_split_filtered_and_joined(demo: Study) -> None:
     assert parts["human"] == demo.where("model=human")
     assert sum(len(part.marks) for part in demo.by("label").values()) == len(demo.marks)
     assert demo.where() is demo
-    with pytest.raises(FinecombError, match="nothing is called 'modle'; did you mean 'model'"):
+    with pytest.raises(FinecombError, match="unknown field 'modle'; did you mean 'model'"):
         demo.by("modle")
 
 

@@ -1,11 +1,11 @@
-"""The four tutorials in Python alone: the numbers are those that their commands print.
+"""Tutorials in Python alone: the numbers are those that their commands print.
 
-Each test writes the files of a page, runs its commands in one folder, and calls the functions in another folder on
-studies that Python made. Tables, signatures, notes, LaTeX, figures and report pages must be equal.
+Each test writes the files of a page, runs its commands and doctests in one folder, and calls the functions in another
+folder on studies that Python made. Tables, signatures, notes, LaTeX, figures and report pages must be equal.
 
 Left out are steps that need a browser (`preview`), a server (`serve`, recruitment and the researchers' page) or a
-language model (`annotate`). Scalar metrics (`test --what metrics`) and `validate` are mentioned without a command that
-can be run, since the demo study has no scores and no corrections.
+language model (`annotate`). `validate` is mentioned without a command that can be run, since the demo study has no
+corrections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 import finecomb as fc
 from finecomb.reporting.site.report_results import StudyReport
 from tests.test_cli import run
-from tests.test_docs import COMMANDS, DOCS, blocks, commands_of, write_files
+from tests.test_docs import COMMANDS, DOCS, blocks, commands_of, run_doctest, write_files
 
 
 class Tutorial:
@@ -34,13 +34,20 @@ class Tutorial:
         for path in (self.commands, self.python):
             path.mkdir()
             write_files(self.page, path)
-        self.outputs = {words: self.run(words) for words in self.command_lines()}
+        self.outputs: dict[str, str] = {}
+        names: dict[str, Any] = {}
+        for block in blocks(self.page):
+            if block.is_doctest:
+                with monkeypatch.context() as context:
+                    context.chdir(self.commands)
+                    run_doctest(block, name, names)
+            elif block.runs:
+                shown = [
+                    command for command in commands_of(block) if not "".join(command.expected).startswith("finecomb:")
+                ]
+                lines = [command.words for command in shown]  # without those that are refused on purpose
+                self.outputs |= {words: self.run(words) for words in lines if words.startswith("finecomb ")}
         monkeypatch.chdir(self.python)
-
-    def command_lines(self) -> list[str]:
-        """Return the commands of the page's console blocks that call `finecomb`."""
-        lines = [command.words for block in blocks(self.page) if block.runs for command in commands_of(block)]
-        return [words for words in lines if words.startswith("finecomb ")]
 
     def run(self, words: str) -> str:
         """Return what a command prints in the folder of commands; as JSON where it has that and writes no table."""
@@ -92,29 +99,30 @@ def rows_of_table(answer: Mapping[str, Any], name: str, column: str = "table") -
     return [{key: cell for key, cell in row.items() if key != column} for row in rows]
 
 
-def test_three_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tutorial = Tutorial("three-models", tmp_path, monkeypatch)
+def test_three_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tutorial = Tutorial("three-systems", tmp_path, monkeypatch)
     created = fc.new("texts.csv", protocol="scarecrow", annotators=3)
     created.write("answers")
     printed = tutorial.outputs["finecomb new answers --protocol scarecrow --documents texts.csv --annotators 3"]
     assert printed == f"answers: {created.title}\nannotators: {created.announcement}\n"
-    simulated = fc.simulate("answers", annotators=3, recall=0.6, output="marked")
-    printed = tutorial.outputs["finecomb simulate answers -o marked --annotators 3 --recall 0.6"]
-    assert printed == f"marked: {simulated.title}\n"
+    fc.merge("answers", "marks.csv", protocol="scarecrow").write("marked")
     tutorial.assert_same_files("answers/documents.jsonl", "marked/documents.jsonl", "marked/annotations.jsonl")
+    assert tutorial.answer("finecomb check marked")["table"] == fc.check("marked").to_dicts()
 
     agreement = fc.agree("marked", measure="alpha", back_off="any")
     assert_same_result(tutorial.answer("finecomb agree marked --measure alpha --back-off any"), agreement)
     differences = fc.test("marked", measure="count")
     assert_same_result(tutorial.answer("finecomb test marked --measure count"), differences)
+    plan = fc.power("marked", measure="count", difference=1)
+    assert_same_result(tutorial.answer("finecomb power marked --measure count --difference 1"), plan)
 
     drop = "grammar-usage:1"
     words = "finecomb measure marked --measure count --by model"
     counts = fc.measure("marked", measure="count", by="model", drop=drop, sort="value")
     assert_same_result(tutorial.answer(f"{words} --grid --drop {drop} --sort value"), counts)
     [grid] = counts.pivots()
-    assert [[*row.values()] for row in grid][-1] == pytest.approx(["any", 0.5, 0.75, 1.833], abs=5e-4)
-    best = fc.measure("marked", measure="count", by="model", drop=drop, label="incoherent", best=True)
+    assert [[*row.values()] for row in grid][-1] == pytest.approx(["any", 0.167, 1.417, 2.75], abs=5e-4)
+    best = fc.measure("marked", measure="count", by="model", drop=drop, label="redundant", best=True)
     latex = (tutorial.commands / "table.tex").read_text(encoding="utf-8")
     assert best.pivots()[0].to_latex().rstrip() == latex.rstrip()
     assert latex.rstrip() in tutorial.page
@@ -129,9 +137,9 @@ def test_three_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tutorial.assert_same_files("count.svg", "report/methods.txt", "report/datasheet.md", "report/report.json")
 
 
-def test_three_models_without_a_study_folder(tmp_path: Path) -> None:
+def test_three_systems_without_a_study_folder(tmp_path: Path) -> None:
     """A result is passed on to the next function as it is."""
-    page = (DOCS / "tutorials" / "three-models.md").read_text(encoding="utf-8")
+    page = (DOCS / "tutorials" / "three-systems.md").read_text(encoding="utf-8")
     write_files(page, tmp_path)
     created = fc.new(tmp_path / "texts.csv", protocol="scarecrow", annotators=3)
     simulated = fc.simulate(created, annotators=3, recall=0.6)
@@ -142,10 +150,11 @@ def test_three_models_without_a_study_folder(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_crowd_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tutorial = Tutorial("a-crowd-study", tmp_path, monkeypatch)
-    created = fc.new("texts.csv", protocol="scarecrow")
+    tutorial = Tutorial("crowd-study", tmp_path, monkeypatch)
+    created = fc.new("texts.csv", protocol="scarecrow", settings="settings.yaml")
     created.write("crowd")
-    assert created.title in tutorial.outputs["finecomb new crowd --protocol scarecrow --documents texts.csv"]
+    words = "finecomb new crowd --protocol scarecrow --documents texts.csv --settings settings.yaml"
+    assert created.title in tutorial.outputs[words]
     tutorial.assert_same_files("crowd/documents.jsonl", "crowd/study.yaml")
     assert tutorial.answer("finecomb check crowd")["table"] == fc.check("crowd").to_dicts() == []
 
@@ -156,15 +165,15 @@ def test_a_crowd_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same_result(tutorial.answer("finecomb agree pilot"), fc.agree(pilot))
     assert_same_result(tutorial.answer("finecomb agree pilot --who"), fc.agree(pilot, who=True))
 
-    report = fc.report("pilot", output="report")
+    report = fc.report("pilot", output="report", anonymous=True)
     assert isinstance(report, StudyReport)
-    assert report.sentence in tutorial.outputs["finecomb report pilot -o report"]
+    assert report.sentence in tutorial.outputs["finecomb report pilot -o report --anonymous"]
     tutorial.assert_same_files("report/index.html", "report/report.json")
     assert fc.report("report", verify=True).title == tutorial.outputs["finecomb report report --verify"].rstrip()
 
 
 def test_a_metric_against_gold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tutorial = Tutorial("is-my-metric-any-good", tmp_path, monkeypatch)
+    tutorial = Tutorial("metric", tmp_path, monkeypatch)
     fc.tour("study")
     scores = fc.score("study", judge="reader-2", by="label")
     words = "finecomb score study --judge reader-2"
@@ -175,13 +184,18 @@ def test_a_metric_against_gold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in ("rules", "ranks"):
         assert_same_table(rows_of_table(answer, name), by_rule.table(name))
 
+    fc.convert("scores.csv", "rated")
+    correlations = fc.test("rated", what="metrics", question="quality", by="model")
+    words = "finecomb test rated --what metrics --question quality --by model"
+    assert_same_result(tutorial.answer(words), correlations)
+
     merged, answer = fc.gold("study"), tutorial.answer("finecomb gold study --table all")
     for name in ("errors", "annotators", "confusion", "rates", "agreement"):
         assert_same_table(rows_of_table(answer, name), merged.table(name))
 
 
 def test_a_judge_compared_with_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tutorial = Tutorial("judge-beside-people", tmp_path, monkeypatch)
+    tutorial = Tutorial("llm-judge", tmp_path, monkeypatch)
     fc.tour("study")
     calibration = fc.calibrate("study", judge="reader-1")
     answer = tutorial.answer("finecomb calibrate study --judge reader-1 --plot judge.svg")
@@ -190,8 +204,30 @@ def test_a_judge_compared_with_people(tmp_path: Path, monkeypatch: pytest.Monkey
     for name in sections:
         assert_same_table(rows_of_table(answer, name, "section"), calibration.table(name))
     assert answer["notes"] == [calibration.paragraph, *calibration.notes]
-    assert all(f"note: {note}" in tutorial.page for note in calibration.notes)
     calibration.plot("judge.svg")
     tutorial.assert_same_files("judge.svg")
-    means = fc.estimate("study", judge="reader-1", measure="count")
-    assert_same_result(tutorial.answer("finecomb estimate study --judge reader-1 --measure count"), means)
+    means = fc.estimate(tutorial.commands / "partial", judge="reader-1", measure="count")
+    assert_same_result(tutorial.answer("finecomb estimate partial --judge reader-1 --measure count"), means)
+
+
+def test_importing_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tutorial = Tutorial("import", tmp_path, monkeypatch)
+    names = ("document=Item", "text=Response", "annotator=Rater", "label=Category", "quote=Quote", "severity=Severity")
+    columns = (*names, "explanation=Note", "prompt=Question", "model=System")
+    fc.convert("errors.csv", "bridge", protocol="errors.yaml", map=columns)
+    fc.convert("export.json", "walks", from_="label-studio")
+    tutorial.assert_same_files("walks/documents.jsonl", "walks/annotations.jsonl")
+    severities = fc.measure("bridge", measure="count,severity", by="model", back_off="any")
+    words = "finecomb measure bridge --measure count,severity --by model --back-off any"
+    assert_same_result(tutorial.answer(words), severities)
+    fc.import_table("ola.csv", into="bridge", labels="Figure=wrong-number", no_row="read")
+    tutorial.assert_same_files("bridge/annotations.jsonl")
+
+
+def test_structural_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tutorial = Tutorial("structure", tmp_path, monkeypatch)
+    corpora = [tutorial.commands / f"{name}.jsonl" for name in ("real", "good", "swapped", "looped")]
+    criticism = fc.criticize(corpora[0], corpora[1:], set_=["labels=title"])
+    p_values = {row["system"]: row["p_adjusted"] for row in criticism.to_dicts() if row["statistic"] == "nll"}
+    assert p_values["good"] > 0.05
+    assert max(p_values["swapped"], p_values["looped"]) < 0.05

@@ -10,11 +10,11 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 import finecomb as fc
-from finecomb.annotators.detectors.boxscore.game_record import Season, add_season
-from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_neighbouring_games
+from finecomb.annotators.simulated.demo_study import build_demo_study
 from finecomb.core.records import ONBOARDING_PHASES, Document, ModelSettings, Settings
 from finecomb.core.study import Study
-from finecomb.reporting.marked_text import document_page, study_html
+from finecomb.reporting.marked_text import document_page_html, study_html
 from finecomb.server.annotators.schema import ErrorResponse
 from finecomb.server.error_responses import MESSAGE_BY_CODE, STATUS_BY_CODE
 from tests.browser import onboarding_session
@@ -72,7 +72,8 @@ def box_score_study() -> Study:
     season = Season.from_records(games)
     words = f"The Gulls (4-1) beat the Northfield Millers (2-3). {REPORT}"
     return _make_study(
-        "accuracy", *(make_document(f"g{at}", words, data=add_season(game, season)) for at, game in enumerate(games))
+        "accuracy",
+        *(make_document(f"g{at}", words, data=add_neighbouring_games(game, season)) for at, game in enumerate(games)),
     )
 
 
@@ -121,7 +122,7 @@ def scarecrow_onboarding_study() -> Study:
 
 def demo_study_with_model() -> Study:
     """The demo with simulated annotators, and a model that may be asked."""
-    study = Study.from_items(demo_study(5, 0))
+    study = Study.from_items(build_demo_study(5, 0))
     models = {"judge-4": ModelSettings(model="big", base_url="http://127.0.0.1:9/v1", price=(1, 2), budget=2.0)}
     settings = study.settings.model_copy(update={"models": models})
     return Study.from_items([settings, *(item for item in study.items() if not isinstance(item, Settings))])
@@ -258,7 +259,7 @@ def _answer_with_error(code: str) -> Visit:
         page.route("**/api/tasks/**/marks/**", lambda route: route.fulfill(**answer))
         _mark_quote(reader, "fiftieth year", "incoherent")
         expect(page.locator(f"[data-note={code}], [data-state=refused]").first).to_be_visible(timeout=20_000)
-        expect(page.locator(".top [data-state]")).to_contain_text("not accepted", ignore_case=True)
+        expect(page.locator(".top [data-state]")).to_contain_text("rejected", ignore_case=True)
 
     return visit
 
@@ -410,7 +411,7 @@ def _run_calibration(page: Page, server: Server) -> None:
     title = page.locator("[data-judge=judge-4] h1")
     if not title.count():
         page.locator("[data-action=check]").click()
-    expect(title).to_contain_text("judge-4 may", timeout=120_000)
+    expect(title).to_contain_text("judge-4: too few texts to decide", timeout=120_000)
 
 
 def _open_address(path: str) -> Visit:
@@ -533,10 +534,10 @@ def _report_text_list(folder: Path) -> Path:
 
 def _write_validation_page(folder: Path) -> Path:
     from finecomb.reporting.validation_pages import write_validation_report
-    from finecomb.statistics.gold.scores import score
+    from finecomb.statistics.gold.scores import score_judges_against_gold
 
     if not (folder / "validation").exists():
-        write_validation_report(score(fc.demo(readers=4), draws=50), folder / "validation")
+        write_validation_report(score_judges_against_gold(fc.demo(readers=4), draws=50), folder / "validation")
     return folder / "validation" / "index.html"
 
 
@@ -549,9 +550,11 @@ def _text_page_writer(readers: int) -> Callable[[Path], Path]:
 
     def make(folder: Path) -> Path:
         study = fc.demo(readers=4)
-        (document,) = study.iter_documents_head(1)
+        (document,) = study.iter_first_documents(1)
         file = folder / f"shown-{readers}.html"
-        file.write_text(document_page(document, study.annotations_on(document.id)[:readers], study.protocols), "utf-8")
+        file.write_text(
+            document_page_html(document, study.annotations_on(document.id)[:readers], study.protocols), "utf-8"
+        )
         return file
 
     return make

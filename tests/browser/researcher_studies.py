@@ -13,12 +13,18 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 import finecomb as fc
-from finecomb.annotators.simulated.demo_study import build_document, build_truth, demo_study, demo_texts
+from finecomb.annotators.llm.endpoint_consent import confirm_endpoint
+from finecomb.annotators.simulated.demo_study import (
+    build_demo_document,
+    build_demo_study,
+    build_demo_truth,
+    load_demo_texts,
+)
 from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, simulate_annotations
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.collection.database import tables
-from finecomb.collection.database.location import parse_location
+from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
 from finecomb.collection.design_cells import with_cell
 from finecomb.core.design import DesignCell, design_cells
@@ -158,7 +164,7 @@ def record_arrivals(server: Server, days: int = 11) -> None:
                 )
                 if comer.is_working:
                     here = sa.and_(tables.annotator.c.study == store.key, tables.annotator.c.id == comer.annotator.id)
-                    transaction.run(sa.update(tables.annotator).where(here).values(held=time.time() + DAY))
+                    transaction.execute(sa.update(tables.annotator).where(here).values(held=time.time() + DAY))
     finally:
         store.close()
     server.start()
@@ -179,8 +185,8 @@ def model_endpoint() -> ScriptedServer:
 
 def _model_reply(body: dict[str, Any], number: int) -> ScriptedAnswer:
     text = extract_text(body)
-    at = next((at for at, demo in enumerate(demo_texts()) if demo.text.strip() == text.strip()), 0)
-    marks = [_reply_mark(error.quote, error.label) for error in demo_texts()[at].errors]
+    at = next((at for at, demo in enumerate(load_demo_texts()) if demo.text.strip() == text.strip()), 0)
+    marks = [_reply_mark(error.quote, error.label) for error in load_demo_texts()[at].errors]
     if body["model"] == "mini":
         if at % 3 == 1:
             return ScriptedAnswer(
@@ -203,7 +209,7 @@ def _reply_mark(quote: str, label: str | None) -> dict[str, Any]:
 
 def make_model_study() -> Study:
     """The demo study with three language models that can be asked."""
-    study = Study.from_items(demo_study(5, 0))
+    study = Study.from_items(build_demo_study(5, 0))
     models = {
         name: ModelSettings(model=model, base_url=model_endpoint().url, budget=budget, **_MODEL_OPTIONS)
         for name, model, budget in (("judge-4", "big", 2.0), ("judge-mini", "mini", 1.0), ("judge-short", "big", 0.045))
@@ -225,6 +231,9 @@ def run_models(page: Page, server: Server) -> None:
     page.goto(f"{server.address}/admin#/runs")
     expect(page.locator("[data-sent]")).to_be_visible(timeout=60_000)
     if page.locator("[data-run]").count() == 0:
+        for model in server.read_study().settings.models.values():
+            for place in (server.folder, server.folder / DATABASE_FILENAME):
+                confirm_endpoint(model, place)
         runs = [("judge-4", 2.0, 2048), ("judge-mini", 1.0, 2048), ("judge-short", 0.045, 2048)]
         page.evaluate(_START, [{"model": name, "budget": sum, "max_tokens": most} for name, sum, most in runs])
         page.reload()
@@ -238,10 +247,10 @@ def run_models(page: Page, server: Server) -> None:
 def make_judge_study() -> Study:
     """The demo with ten readers and a language model that finds some kinds of errors and misses others."""
     protocol = load_shipped("scarecrow")
-    texts = demo_texts()
-    documents = [build_document(text) for text in texts]
-    truth = {text.id: build_truth(text, protocol) for text in texts}
+    texts = load_demo_texts()
+    documents = [build_demo_document(text) for text in texts]
+    truth = {text.id: build_demo_truth(text, protocol) for text in texts}
     judge = SimulatedAnnotator("judge-4", recall=0.6, precision=0.8, jitter=0.5, confusion=0.15)
     machine = Annotator(id="judge-4", kind="llm", meta={"model": "big-2026-08-01", "prompt": "3f2a77d1"})
     work = simulate_annotations(documents, truth, [judge], protocol, seed=3)
-    return Study.from_items([*demo_study(10, 0), machine, *work])
+    return Study.from_items([*build_demo_study(10, 0), machine, *work])

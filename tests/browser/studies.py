@@ -51,7 +51,7 @@ def describe_marks(annotation: Annotation) -> list[tuple[str | None, Sequence[st
 def assert_quotes_match(annotation: Annotation, document: Document) -> None:
     for mark in annotation.marks:
         for span, quote in zip(mark.spans, mark.quotes, strict=True):
-            assert span.extract(document.part(span.part) or "") == quote
+            assert span.extract(document.part_text(span.part) or "") == quote
 
 
 def make_game_record(day: str, home: tuple[str, str] = ("Northfield", "Millers"), shift: int = 0) -> dict[str, Any]:

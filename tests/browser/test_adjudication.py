@@ -89,13 +89,13 @@ def researcher(browser: Browser, server: Server, **options: object) -> Page:
     page.on("pageerror", lambda error: pytest.fail(str(error)))
     page.goto(server.admin_link)
     page.get_by_role("button").first.click()
-    page.get_by_role("link", name="Adjudicate").click()
+    page.get_by_role("link", name="Adjudication").click()
     return page
 
 
 def opened(page: Page, id: str = "report-03") -> None:
     page.get_by_role("link", name=f"Decide {id}").click()
-    expect(page.get_by_role("heading", name=re.compile(r"^Place 1 of"))).to_be_visible(timeout=20_000)
+    expect(page.get_by_role("heading", name=re.compile(r"^Span 1 of"))).to_be_visible(timeout=20_000)
 
 
 def gold(server: Server, id: str = "report-03") -> Annotation:
@@ -108,7 +108,7 @@ def saved(page: Page) -> None:
 
 
 def at(page: Page, number: int) -> None:
-    expect(page.get_by_role("heading", name=re.compile(rf"^Place {number} of"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(rf"^Span {number} of"))).to_be_visible()
 
 
 def number(page: Page, quote: str) -> str:
@@ -125,9 +125,9 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     assert not any(name in page.content() for name in ("ash", "secret"))
 
     keys.press("a")  # look at what all agree on, then take it
-    expect(page.get_by_role("heading", name="All agree on these 2 places")).to_be_visible()
+    expect(page.get_by_role("heading", name="All annotators agree on these 2 spans")).to_be_visible()
     keys.press("Enter")
-    expect(page.locator(".rail")).to_contain_text("3 places to decide")
+    expect(page.locator(".rail")).to_contain_text("3 spans to decide")
 
     keys.press("Alt+ArrowDown")
     keys.press("Alt+ArrowDown")
@@ -140,7 +140,9 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     keys.press("Escape")
     keys.press("]")  # one word more
     saved(page)
-    expect(page.locator("[data-gold] .quote").first).to_have_attribute("aria-label", "Gold: words: Luis Prado added 18")
+    expect(page.locator("[data-gold] .quote").first).to_have_attribute(
+        "aria-label", "Words of the gold mark: Luis Prado added 18"
+    )
     keys.press("[")
     keys.press("Control+Enter")
     at(page, 4)
@@ -149,11 +151,11 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     keys.press("Control+Enter")
     at(page, 5)
     keys.press("d")
-    expect(page.get_by_text("Left for discussion. Gold stays a draft")).to_be_visible()
+    expect(page.get_by_text("To be discussed. The gold annotation stays a draft")).to_be_visible()
     saved(page)
     assert gold(server).status == "draft"
     keys.press("u")
-    expect(page.get_by_text("Nothing decided here yet")).to_be_visible()
+    expect(page.get_by_text("No decision yet")).to_be_visible()
     keys.press("1")
     saved(page)
     keys.press("+")  # one that nobody marked
@@ -164,7 +166,7 @@ def test_a_text_is_adjudicated_by_keyboard(browser: Browser, server: Server, tmp
     keys.press("l")
     page.locator("[data-label-of='0']").select_option("name")
     saved(page)
-    expect(page.locator(".rail")).to_contain_text("Gold is handed in")
+    expect(page.locator(".rail")).to_contain_text("The gold annotation has been submitted")
 
     made = gold(server)
     assert made.status == "submitted"
@@ -239,19 +241,19 @@ def test_two_researchers_hear_of_each_other(browser: Browser, server: Server) ->
     opened(page)
     other = page.context.new_page()
     other.goto(page.url)
-    expect(other.get_by_role("heading", name=re.compile(r"^Place 1 of"))).to_be_visible(timeout=20_000)
+    expect(other.get_by_role("heading", name=re.compile(r"^Span 1 of"))).to_be_visible(timeout=20_000)
     other.keyboard.press("x")
     saved(other)
     page.keyboard.press("1")
-    expect(page.get_by_role("alert").filter(has_text="decided about this place")).to_be_visible()
-    expect(page.locator("[data-dispute][aria-current=true]")).to_contain_text("no error")
+    expect(page.get_by_role("alert").filter(has_text="has decided this")).to_be_visible()
+    expect(page.locator("[data-dispute][aria-current=true]")).to_contain_text("not an error")
 
 
 @pytest.mark.long
 def test_the_second_pass_starts_and_is_taken_back(browser: Browser, server: Server) -> None:
     page = researcher(browser, server)
-    expect(page.get_by_text("6 texts would be given out again")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("A second pass would create 6 assignments")).to_be_visible(timeout=20_000)
     page.locator("[data-action=start-second]").click()
-    expect(page.get_by_text("0 of 6 texts handed in again")).to_be_visible()
+    expect(page.get_by_text("0 of 6 texts resubmitted")).to_be_visible()
     page.locator("[data-action=stop-second]").click()
     expect(page.locator("[data-action=start-second]")).to_be_visible()

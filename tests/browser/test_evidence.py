@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.annotators.detectors.boxscore.game_record import Season, add_season
+from finecomb.annotators.detectors.boxscore.game_record import Season, add_neighbouring_games
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.record_links import with_links
@@ -35,7 +35,9 @@ GAMES = (
 def games(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Three game reports with their box scores, the games around them, and a link."""
     season = Season.from_records(GAMES)
-    records = [with_links(add_season(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES]
+    records = [
+        with_links(add_neighbouring_games(game, season), {"Calendar": "https://example.org/calendar"}) for game in GAMES
+    ]
     documents = [make_document(f"g{at}", REPORTS[at], data=record) for at, record in enumerate(records)]
     with serve_study(marking_study("accuracy", *documents), tmp_path_factory.mktemp("served") / "study") as it:
         yield it
@@ -112,7 +114,7 @@ def first_game(reader: BrowserAnnotator) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("tab", name="Gulls’ last")).to_be_visible()
     page.get_by_role("tab", name="Gulls’ last").click()
-    expect(page.get_by_role("tabpanel")).to_contain_text("The data has no earlier game for the Gulls.")
+    expect(page.get_by_role("tabpanel")).to_contain_text("The data contains no earlier game for the Gulls.")
     page.get_by_role("tab", name="Gulls’ next").click()
     expect(page.locator(".when")).to_contain_text("Tuesday 18 November 2025")
     expect(page.get_by_role("link", name="Calendar")).to_have_attribute("target", "_blank")
@@ -187,13 +189,13 @@ def test_a_number_outside_its_scale_is_refused_in_the_field_and_a_first_visitor_
     ) as server:
         page = browser.new_context().new_page()
         page.goto(server.address)
-        expect(page.get_by_role("heading")).to_contain_text("This page opens with your link")
+        expect(page.get_by_role("heading")).to_contain_text("Open this page with your personal link")
         reader = BrowserAnnotator(page, server.open_link)
         reader.click_action("start")
         field = page.locator("[data-question=clarity] input")
         field.fill("9")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_text(
-            "“How clear is it?” is answered by a number from 1 to 5; 9 is none."
+            "“How clear is it?” must be a number from 1 to 5; found 9."
         )
         field.fill("4")
         expect(page.locator("[data-question=clarity] .refusal")).to_have_count(0)

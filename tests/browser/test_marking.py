@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import finecomb as fc
-from finecomb.core.protocol_text import parse_protocol
+from finecomb.core.protocol_yaml import parse_protocol
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
@@ -239,7 +239,7 @@ def test_mqm(browser: Browser, tmp_path: Path) -> None:
         reader = join_new_annotator(browser, server)
         reader.select_quote("fahren")
         reader.click_label(grammar)
-        severities = next(q for q in protocol.questions_of(grammar) if q.name == "severity").values
+        severities = next(q for q in protocol.questions_for_label(grammar) if q.name == "severity").values
         reader.answer_question("severity", str(severities[0]))
         reader.select_quote("acht")
         reader.click_label(number)

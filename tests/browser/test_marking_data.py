@@ -122,7 +122,7 @@ def test_suggestions_are_named_before_the_text_is_handed_in(browser: Browser, su
     reader = join_new_annotator(browser, suggesting)
     reader.click_finish()
     asked = reader.page.locator("[data-note=offers]")
-    expect(asked).to_contain_text("1 suggestion is not decided")
+    expect(asked).to_contain_text("1 suggestion is undecided")
     reader.click_action("show-offers")
     reader.click_action("reject")
     reader.click_finish()  # now there is nothing in the text: asked once
@@ -165,8 +165,10 @@ def test_a_dead_server_is_not_called_a_dead_network(browser: Browser, scarecrow:
     reader.page.route("**/api/tasks/**", lambda route: route.abort("connectionrefused"))
     grammar_mark(reader, 1)
     state = reader.page.locator(".save")
-    expect(state).to_contain_text("The server does not answer", timeout=30_000)
-    expect(reader.page.locator("[data-note=unreachable]")).to_contain_text("Your connection seems fine")
+    expect(state).to_contain_text("Server not responding", timeout=30_000)
+    expect(reader.page.locator("[data-note=unreachable]")).to_contain_text(
+        "The server is not responding. You can keep working; your changes are stored in this browser."
+    )
     reader.page.context.set_offline(True)
     expect(state).to_contain_text("Offline")
     reader.page.context.set_offline(False)

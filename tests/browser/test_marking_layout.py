@@ -62,7 +62,7 @@ def test_the_list_of_marks_stays_where_it_is(browser: Browser, scarecrow: Server
     reader.press_keys("3", "Escape")
     questions = page.locator("[data-questions-panel] [data-question=severity]")
     expect(questions).to_have_count(0)
-    expect(page.locator("[data-questions-panel]")).to_contain_text("No mark is chosen.")
+    expect(page.locator("[data-questions-panel]")).to_contain_text("No mark selected.")
     place = first.bounding_box()
     first.locator("button").click()
     expect(questions).to_be_visible()
@@ -138,7 +138,7 @@ def test_the_guide_fits_a_phone(browser: Browser, scarecrow: Server) -> None:
 
 @pytest.mark.parametrize("width", [1180, 1024, 820, 768, 720])
 def test_where_one_is_and_where_the_work_is_do_not_collide(browser: Browser, scarecrow: Server, width: int) -> None:
-    """ "Offline, 1 change kept on this device" lay over "Text 1 of 3" on tablets."""
+    """ "Offline · 1 change stored in this browser" lay over "Text 1 of 3" on tablets."""
     reader = join_new_annotator(browser, scarecrow, viewport={"width": width, "height": 900})
     reader.page.context.set_offline(True)
     reader.select_quote("fiftieth year")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 import finecomb as fc
 from finecomb.core.palette import label_styles
 from finecomb.core.practice import Exercise
-from finecomb.core.protocol_text import parse_protocol
+from finecomb.core.protocol_yaml import parse_protocol
 from finecomb.core.records import Annotator
 from tests.browser.accessibility import axe_violations
 from tests.browser.live_server import BrowserAnnotator, Server, serve_study
@@ -178,7 +178,7 @@ def test_accuracy_passed_and_not_passed(browser: Browser, tmp_path: Path) -> Non
         mark(second, protocol, known, 1)
         second.click_finish()
         second.wait_for("passed=false")
-        expect(second.page.locator("[data-after]")).to_contain_text("Your time is paid")
+        expect(second.page.locator("[data-after]")).to_contain_text("You will be paid for your time")
         second.click_action("continue")
         second.wait_for("code")
         assert second.page.locator("[data-code]").inner_text() != passed_code

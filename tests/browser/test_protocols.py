@@ -137,7 +137,7 @@ def test_scarecrow_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
         other.wait_for("passed=false")
         expect(other.page.locator(".total")).to_contain_text("50")
         expect(other.page.locator(".total")).to_contain_text("90")  # what was needed
-        expect(other.page.locator("[data-after]")).to_contain_text("Your time is paid")
+        expect(other.page.locator("[data-after]")).to_contain_text("You will be paid for your time")
         other.wait_for("solution")
         other.click_action("continue")
         leave(other, "SCREENED")
@@ -215,7 +215,7 @@ def test_snac_passed_and_failed(browser: Browser, tmp_path: Path) -> None:
         advance_to(other, server, protocol, "result-1", knows_nothing)
         other.wait_for("passed=false")
         expect(other.page.locator(".total")).to_contain_text("50")
-        expect(other.page.locator("[data-after]")).to_contain_text("Your time is paid")
+        expect(other.page.locator("[data-after]")).to_contain_text("You will be paid for your time")
         other.click_action("continue")
         leave(other, "SCREENED")
         study = export(server)
@@ -328,7 +328,7 @@ def test_sections_to_the_code(browser: Browser, tmp_path: Path) -> None:
     protocol = fc.protocol("sections")
     first = exercise(protocol, "foot-bath")
     kinds = [str(unit["section"]) for unit in first.units]
-    with serve_study(recruited(protocol, first.document("a1")), tmp_path / "study") as server:
+    with serve_study(recruited(protocol, first.to_document("a1")), tmp_path / "study") as server:
         reader = come(browser, server)
         reader.continue_from("instructions")
         advance_to(reader, server, protocol, "work")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,7 +168,7 @@ def test_prolific_from_the_link_to_its_code(browser: Browser, tmp_path: Path) ->
     with serve_study(study(recruitment), tmp_path / "study") as server:
         page = browser.new_context().new_page()
         page.goto(server.open_link)
-        expect(page.get_by_text("This address does not say who you are")).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("This link does not identify you")).to_be_visible(timeout=20_000)
         page.goto(f"{server.open_link}?{urlencode(asked)}")
         page.locator("[data-action=decline]").click(timeout=20_000)
         expect(page.locator("[data-code]")).to_have_text("NO1", timeout=20_000)
@@ -183,7 +184,7 @@ def test_prolific_from_the_link_to_its_code(browser: Browser, tmp_path: Path) ->
         elsewhere = browser.new_context().new_page()  # another one: a worker id alone opens nothing
         elsewhere.goto(f"{server.open_link}?{urlencode(asked)}")
         elsewhere.locator("[data-action=start]").click(timeout=20_000)
-        expect(elsewhere.get_by_text("You began in another browser.")).to_be_visible(timeout=20_000)
+        expect(elsewhere.get_by_text("You started in another browser.")).to_be_visible(timeout=20_000)
 
 
 @pytest.mark.parametrize("width", [1300, 360])
@@ -199,12 +200,12 @@ def test_the_researcher_sees_who_came_and_decides(browser: Browser, tmp_path: Pa
         page.goto(server.admin_link)
         page.get_by_role("button", name="Sign in").click()
         page.goto(f"{server.address}/admin#/annotators")
-        expect(page.get_by_text("The same browser signed in as reader-2 too.")).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("The same browser was used to sign in as reader-2.")).to_be_visible(timeout=20_000)
         assert "5f1aaa" not in page.content()
-        page.get_by_role("button", name="Give a bonus… reader-1").click()
-        form = page.get_by_role("form", name="Bonus of reader-1")
+        page.get_by_role("button", name="Add a bonus… reader-1").click()
+        form = page.get_by_role("form", name="Bonus for reader-1")
         form.get_by_label("Amount").fill("2.5")
-        form.get_by_label("What it is for").fill("careful work")
+        form.get_by_label("Reason for the bonus").fill("careful work")
         form.get_by_role("button", name="Save").click()
         expect(page.get_by_text("$2.50, change…")).to_be_visible(timeout=20_000)
         with page.expect_download() as file:
@@ -213,8 +214,8 @@ def test_the_researcher_sees_who_came_and_decides(browser: Browser, tmp_path: Pa
         assert axe_violations(page) == []
         page.goto(f"{server.address}/admin#/settings")
         expect(page.get_by_text("PROLIFIC_PID={{%PROLIFIC_PID%}}")).to_be_visible(timeout=20_000)
-        page.get_by_label("Code for those who finished").fill("DONE9")
-        page.locator("form", has_text="Address to paste there").get_by_role("button", name="Save").click()
+        page.get_by_role("textbox", name=re.compile("^Completion code")).fill("DONE9")
+        page.locator("form", has_text="Study URL for the platform").get_by_role("button", name="Save").click()
         expect(page.get_by_text("Saved.")).to_be_visible(timeout=20_000)
         assert axe_violations(page) == []
         if width < 400:

@@ -77,7 +77,7 @@ def test_marks_readers_and_replies_are_shown_and_hidden(report: Path, page: Page
 def test_texts_are_searched(report: Path, page: Page) -> None:
     page.goto((report / "texts.html").as_uri())
     page.locator("#text-search").fill("harbour-a")
-    expect(page.locator("#text-count")).to_have_text("1 texts")
+    expect(page.locator("#text-count")).to_have_text("1 text")
     expect(page.locator(".texts tr:visible")).to_have_count(2)
     page.locator("#text-search").fill("")
     expect(page.locator(".texts tr:visible")).to_have_count(17)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.annotators.simulated.demo_study import build_demo_study
 from finecomb.core.study import Study
 from tests.browser.accessibility import axe_violations
 from tests.browser.layout_checks import cut_elements
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def running(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server]]:
     """The demo study with simulated annotators, and a researcher who has signed in."""
-    with serve_study(Study.from_items(demo_study(5, 0)), tmp_path / "study") as server:
+    with serve_study(Study.from_items(build_demo_study(5, 0)), tmp_path / "study") as server:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
@@ -39,7 +39,7 @@ def test_the_researcher_sees_everything_and_can_get_it_out(running: tuple[Page, 
         page.wait_for_load_state("networkidle")
         assert axe_violations(page) == []
     page.goto(server.admin_link)  # the link worked once
-    expect(page.locator("body")).to_contain_text("This link was used")
+    expect(page.locator("body")).to_contain_text("This link is not valid")
 
 
 def test_admin_pages_need_the_link(browser: Browser, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_everybody_has_one_row_and_one_verdict(running: tuple[Page, Server]) -> 
     page.goto(f"{server.address}/admin#/annotators")
     row = page.locator("a.who", has_text="reader-1")
     expect(row).to_have_count(1)
-    expect(page.locator("[data-verdict]", has_text="nothing to look at").first).to_be_visible()
+    expect(page.locator("[data-verdict]", has_text="no issues").first).to_be_visible()
 
 
 def test_settings_tick_what_is_there_and_exports_begin_with_three(running: tuple[Page, Server]) -> None:
@@ -162,13 +162,13 @@ def test_work_on_a_text_is_excluded_in_one_folded_place(running: tuple[Page, Ser
     page.goto(f"{server.address}/admin#/documents/bakery-b")
     page.locator(".text-body .depth").first.click(timeout=30_000)
     panel = page.locator("aside.side")
-    expect(panel.get_by_role("button", name="Let go")).to_be_visible()
+    expect(panel.get_by_role("button", name="Unpin")).to_be_visible()
     expect(panel.get_by_role("button", name="Exclude")).to_have_count(0)
     panel.locator("[data-exclusions] summary").click()
     names = panel.locator("[data-exclusions] option").all_inner_texts()
     assert "truth" not in names
     panel.locator("[data-exclusions] select").select_option(label=names[-1])
-    expect(panel.get_by_role("button", name=f"Exclude what {names[-1]} said")).to_be_visible()
+    expect(panel.get_by_role("button", name=f"Exclude the annotation by {names[-1]}")).to_be_visible()
 
 
 def test_systems_stand_by_their_estimate_people_last(running: tuple[Page, Server]) -> None:

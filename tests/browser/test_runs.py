@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import finecomb as fc
+from finecomb.annotators.llm.endpoint_consent import confirm_endpoint
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
@@ -52,6 +53,7 @@ def study_of(url: str) -> Study:
 @pytest.fixture
 def researcher(browser: Browser, tmp_path: Path) -> Iterator[tuple[Page, Server, ScriptedServer]]:
     with ScriptedServer(script) as model, serve_study(study_of(model.url), tmp_path / "study") as server:
+        confirm_endpoint(study_of(model.url).settings.models["judge-4"], tmp_path / "study" / "study.db")
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(server.admin_link)
         page.get_by_role("button").first.click()
@@ -71,7 +73,7 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     expect(sent).to_contain_text("On day 1 they saw")
     assert axe_violations(page) == []
     assert model.requests == []  # nothing was sent to show it
-    expect(page.locator("[data-action=start]")).to_contain_text("Start, at most $2.00")
+    expect(page.locator("[data-action=start]")).to_contain_text("Start (at most $2.00)")
     page.locator("[data-action=try]").click()
     row = page.locator("[data-run='judge-4']")
     expect(row).to_have_attribute("data-state", "finished", timeout=60_000)
@@ -80,18 +82,18 @@ def test_a_run_from_its_start_to_its_marks_beside_a_persons(
     page.locator("[data-action=start]").click()
     expect(row).to_contain_text("6 of 6", timeout=60_000)
     expect(row).to_have_attribute("data-state", "finished", timeout=60_000)
-    expect(row).to_contain_text("2 to look at", timeout=30_000)
+    expect(row).to_contain_text("2 need review", timeout=30_000)
     assert len(model.requests) == 6  # the text that was tried is not asked again
     row.locator("[data-action=failures]").click()
     failures = page.locator("[data-failures='judge-4']")
     expect(failures.locator("[data-raw]")).to_contain_text("I'm sorry, but I can't help with that.")
     assert axe_violations(page) == []
     failures.locator("[data-action=leave-out]").click()
-    expect(row).to_contain_text("1 to look at", timeout=30_000)
+    expect(row).to_contain_text("1 needs review", timeout=30_000)
     failures.get_by_role("button", name="day-2").click()
     expect(failures.locator("[data-raw]")).to_contain_text("cut off here")
     failures.locator("[data-action=again]").click()
-    expect(row).to_contain_text("nothing to look at", timeout=60_000)
+    expect(row).to_contain_text("no issues", timeout=60_000)
 
     page.goto(f"{server.address}/admin#/documents/day-0")
     expect(page.get_by_text("judge-4").first).to_be_visible(timeout=30_000)

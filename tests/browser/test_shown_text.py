@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import finecomb as fc
-from finecomb.reporting.marked_text import document_page, study_html
+from finecomb.reporting.marked_text import document_page_html, study_html
 from tests.browser.accessibility import axe_violations
 
 pytestmark = pytest.mark.long
@@ -17,9 +17,11 @@ pytestmark = pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_shown_text_is_readable_in_light_and_dark(browser: Browser, tmp_path: Path, scheme: str) -> None:
     study = fc.demo(readers=2)
-    document = next(iter(study.iter_documents_head(1)))
+    document = next(iter(study.iter_first_documents(1)))
     file = tmp_path / "text.html"
-    file.write_text(document_page(document, study.annotations_on(document.id)[:1], study.protocols), encoding="utf-8")
+    file.write_text(
+        document_page_html(document, study.annotations_on(document.id)[:1], study.protocols), encoding="utf-8"
+    )
     page = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=scheme).new_page()  # type: ignore[arg-type]
     page.goto(file.as_uri())
     assert page.locator(".legend .flag").count() == 10

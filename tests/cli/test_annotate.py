@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from finecomb import formats
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.protocols import load
 from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
@@ -34,7 +34,7 @@ REPLY = json.dumps({"marks": [MARK]})
 def study(tmp_path: Path) -> Path:
     documents = [Document(id=f"d{number}", text=f"On day {number} they saw the the sea.") for number in range(4)]
     folder = tmp_path / "study"
-    formats.save([Settings(protocols=("scarecrow@2",)), load("scarecrow"), *documents], folder)
+    formats.save_records([Settings(protocols=("scarecrow@2",)), load("scarecrow"), *documents], folder)
     return folder
 
 
@@ -63,7 +63,7 @@ def test_models_of_the_study_are_known_by_name(study: Path) -> None:
         settings = formats.read(study).settings
         models = {"judge-1": ModelSettings(model="big-model", base_url=server.url, temperature=0.5)}
         formats.folder.write_settings(settings.model_copy(update={"models": models}), [], study)
-        run("annotate", study, "--model", "judge-1", "--limit", "1")
+        run("annotate", study, "--model", "judge-1", "--limit", "1", "--trust-endpoint")
         assert (server.requests[0]["model"], server.requests[0]["temperature"]) == ("big-model", 0.5)
     assert formats.read(study).annotators["id"].to_list() == ["judge-1"]
 
@@ -107,7 +107,7 @@ def test_a_dry_run_sends_nothing_and_shows_the_cost(study: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--budget", "1"], "--budget needs --price IN,OUT"),
+        (["--budget", "1"], "--budget requires --price IN,OUT"),
         (["--price", "cheap"], "expected IN,OUT"),
         (["--temperature", "9"], "--temperature: "),
     ],
@@ -115,7 +115,7 @@ def test_a_dry_run_sends_nothing_and_shows_the_cost(study: Path) -> None:
 def test_bad_options_are_one_line(study: Path, options: list[str], message: str) -> None:
     with pytest.raises(FinecombError) as error:
         run("annotate", study, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", *options)
-    assert message in error.value.text(flag_style)
+    assert message in error.value.format_message(format_as_flag)
 
 
 def test_another_prompt_under_the_same_name_is_refused(study: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_another_prompt_under_the_same_name_is_refused(study: Path, tmp_path: Pa
     template.write_text("Look at {{text}}", encoding="utf-8")
     with ScriptedServer(lambda body, number: ScriptedAnswer(REPLY)) as server:
         run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "1")
-        with pytest.raises(FinecombError, match="asked with another prompt before"):
+        with pytest.raises(FinecombError, match=r"already has annotations with other settings \(prompt"):
             run("annotate", study, "--model", "m", "--base-url", server.url, "--prompt", template)
         run(
             "annotate",
@@ -154,7 +154,7 @@ def test_prompts_are_shown_and_exported(tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
     run("prompts", "export", file)
     assert "{{labels}}" in file.read_text(encoding="utf-8")
-    with pytest.raises(FinecombError, match="exists already"):
+    with pytest.raises(FinecombError, match="already exists"):
         run("prompts", "export", file)
 
 
@@ -176,5 +176,5 @@ def test_an_interrupted_run_leaves_a_sound_study_and_no_key_in_the_process_list(
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert b"interrupted; the same command goes on from here" in errors
+    assert b"interrupted; run the same command again to resume" in errors
     assert len(formats.read(study).annotations) == 2

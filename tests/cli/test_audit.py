@@ -13,7 +13,7 @@ from finecomb import formats
 from finecomb.cli import app
 from finecomb.collection.database.location import DATABASE_FILENAME, parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.study_checks import check_items
 from finecomb.formats import folder
 from tests.databases import Client
@@ -26,24 +26,24 @@ def run(*words: object) -> Result:
 def refused(*words: object) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert isinstance(result.exception, FinecombError), result.output
-    return result.exception.text(flag_style)  # as the command line prints it
+    return result.exception.format_message(format_as_flag)  # as the command line prints it
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
-    formats.save(fc.demo().items(), tmp_path / "demo")
+    formats.save_records(fc.demo().items(), tmp_path / "demo")
     return tmp_path / "demo"
 
 
 def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Path, tmp_path: Path) -> None:
     path = tmp_path / "audit"
     assert (
-        "marks to be judged by 1 auditor each"
+        "marks to judge, 1 auditor each"
         in run("audit", demo, "--per-label", 1, "--by", "model", "--auditors", 1, "-o", path).output
     )
     plan = fc.read(path).settings.audit
     assert plan is not None
-    assert "nobody has judged a mark yet" in refused("audit", path)
+    assert "no mark has been judged yet" in refused("audit", path)
     store = open_store(parse_location(path / DATABASE_FILENAME), check_items(folder.read_files(path)))
     try:
         client = Client(store).join_study()
@@ -55,7 +55,7 @@ def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Pa
             task = now["task"]["id"]
             assert client.save(task, "answers", {"answers": {"verdict": "legitimate"}})[0] == 200
             assert client.finish(task)[0] == 200
-        about = {one.about for one in store.study().iter_annotations() if one.about}
+        about = {one.about for one in store.read_study().iter_annotations() if one.about}
     finally:
         store.close()
     assert about == set(plan.marks)
@@ -68,11 +68,11 @@ def test_exactly_the_drawn_marks_are_given_out_and_the_estimate_follows(demo: Pa
 
 def test_options_that_do_not_apply_are_refused(demo: Path, tmp_path: Path) -> None:
     path = tmp_path / "audit"
-    assert "is no audit; draw marks" in refused("audit", demo)
-    assert "--draws is for the estimate" in refused("audit", demo, "-o", path, "--draws", 5)
+    assert "is not an audit; draw a sample" in refused("audit", demo)
+    assert "--draws applies to the estimate" in refused("audit", demo, "-o", path, "--draws", 5)
     run("audit", demo, "-o", path)
-    assert "--per-label is for drawing" in refused("audit", path, "--per-label", 2)
-    assert "is an audit already" in refused("audit", path, "-o", tmp_path / "again")
+    assert "--per-label applies only when a sample is drawn" in refused("audit", path, "--per-label", 2)
+    assert "is already an audit" in refused("audit", path, "-o", tmp_path / "again")
 
 
 def test_a_drawn_mark_that_is_gone_is_one_line_of_check(demo: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import finecomb as fc
 import finecomb.cli
 from finecomb.cli import app
-from finecomb.cli.commands import COMMANDS, CommandRow, Panel, load_commands
+from finecomb.cli.commands import COMMANDS, CommandRow, load_commands
 
 
 def registered() -> set[str]:
@@ -34,13 +34,6 @@ def test_a_row_says_what_the_docstring_says(row: CommandRow) -> None:
     command = typer.main.get_group(app).commands[row.name]
     first = inspect.cleandoc(command.help or "").partition("\n\n")[0]
     assert row.help == " ".join(first.split())
-
-
-def test_the_help_shows_commands_in_the_order_of_a_study() -> None:
-    text = CliRunner().invoke(app, ["--help"]).stdout
-    places = [text.index(f"─ {panel} ─") for panel in Panel]
-    assert places == sorted(places)
-    assert text.index("│ new ") == min(text.index(f"│ {row.name} ") for row in COMMANDS)
 
 
 def test_a_mistyped_command_is_told_its_neighbour() -> None:

@@ -109,8 +109,8 @@ def test_seeds_give_splits_that_know_nothing_of_each_other() -> None:
 
 def test_real_documents_that_were_fitted_on_are_refused(corpora: Path) -> None:
     message = refused("criticize", "real.jsonl", "alike.jsonl", "--fit", "real.jsonl")
-    assert message.startswith("all 160 real documents, e.g. '0-0', have texts that the critic was fitted on")
-    with pytest.raises(FinecombError, match="have texts that the critic was fitted on"):
+    assert message.startswith("all 160 real documents, e.g. '0-0', were used for fitting")
+    with pytest.raises(FinecombError, match="were used for fitting"):
         criticize("sections", articles(0, 20), {}, fit=articles(0, 20))
 
 
@@ -124,7 +124,7 @@ def test_systems_of_one_file_are_told_apart_by_meta(corpora: Path) -> None:
     write(corpora / "mixed.jsonl", mixed)
     rows = table("real.jsonl", "mixed.jsonl", "--by", "model", "--set", "min_count=5", "--draws", "50")
     assert [(row["system"], row["documents"].split("+")[1]) for row in rows[::2]] == [("x", "20"), ("y", "20")]
-    assert "no meta 'model'" in refused(
+    assert "no meta field 'model'" in refused(
         "criticize", "real.jsonl", "alike.jsonl", "--by", "model", "--set", "min_count=5"
     )
 
@@ -134,7 +134,7 @@ def test_a_critic_is_saved_and_used_again(corpora: Path) -> None:
     first = table(*words, "--save", "kept")
     again = table("alike.jsonl", "swapped.jsonl", "--critic", "kept", "--draws", "50")
     assert again[0]["generated"] == first[0]["generated"]
-    assert "is there already" in refused("criticize", *words, "--save", "kept")
+    assert "already exists" in refused("criticize", *words, "--save", "kept")
 
 
 def test_your_own_class_and_your_own_function(corpora: Path) -> None:
@@ -177,8 +177,8 @@ def test_parts_of_a_document_by_id(corpora: Path) -> None:
     assert "Parts of 1-3 in swapped" in run(*words, "--show", "parts", "--document", "1-3").stdout
     output = run(*words, "--show", "text", "--document", "1-3").stdout
     assert output.startswith("Text of 1-3 in swapped (sections critic)\n[")
-    assert "no document has this id" in refused(*words, "--show", "parts", "--document", "zz")
-    assert "there is no such table; did you mean 'outliers'?" in refused(*words, "--show", "outlier")
+    assert "no document has this ID" in refused(*words, "--show", "parts", "--document", "zz")
+    assert "unknown table --show outlier; did you mean 'outliers'?" in refused(*words, "--show", "outlier")
 
 
 @pytest.mark.long
@@ -188,7 +188,7 @@ def test_all_tables_and_figures_are_written(corpora: Path) -> None:
     assert {"systems.csv", "outliers.csv", "transition-errors.csv", "transitions-swapped.svg"} <= names
     with (corpora / "made" / "systems.csv").open() as file:
         assert next(csv.DictReader(file))["system"] == "swapped"
-    assert "is there already" in refused(
+    assert "already exists" in refused(
         "criticize", "real.jsonl", "swapped.jsonl", "--set", "min_count=5", "--output", "made"
     )
 
@@ -222,16 +222,19 @@ def test_other_figures_and_people_stand_beside(corpora: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give REAL and at least one file of GENERATED documents, or --synthetic"),
-        (["real.jsonl"], "give REAL and at least one file"),
-        (["real.jsonl", "alike.jsonl", "--set", "min=5"], "--set min: no critic that is to be fitted has it"),
+        ([], "REAL and at least one file of GENERATED documents are required, or --synthetic"),
+        (["real.jsonl"], "REAL and at least one file"),
+        (["real.jsonl", "alike.jsonl", "--set", "min=5"], "--set min: none of the selected critics has this option"),
         (["real.jsonl", "alike.jsonl", "--set", "min_count=x"], "min_count=x: input should be a valid integer"),
         (
             ["real.jsonl", "alike.jsonl", "--critic", "setions"],
-            "no critic is called 'setions'; did you mean 'sections'?",
+            "unknown critic 'setions'; did you mean 'sections'?",
         ),
-        (["real.jsonl", "alike.jsonl", "alike.jsonl"], "have the same name; tell systems apart with --by"),
-        (["real.jsonl", "nothere.jsonl"], "no such file"),
+        (
+            ["real.jsonl", "alike.jsonl", "alike.jsonl"],
+            "have the same name; rename one, or distinguish systems with --by",
+        ),
+        (["real.jsonl", "nothere.jsonl"], "not found"),
     ],
 )
 def test_a_mistake_is_one_clear_line(corpora: Path, words: list[str], message: str) -> None:
@@ -246,7 +249,7 @@ def test_nothing_is_dropped_silently(corpora: Path) -> None:
     output = json.loads(result.stdout)
     assert output["table"][0]["dropped"] == "0+2"
     (note,) = output["notes"]
-    assert note.startswith("broken: 2 of 5 documents could not be judged by the sections critic: 1 x is empty (empty)")
+    assert note.startswith("broken: 2 of 5 documents have no score from the sections critic: 1 x is empty (empty)")
 
 
 def test_what_could_not_be_fitted_on_is_told(corpora: Path) -> None:
@@ -269,7 +272,9 @@ def test_a_short_step_is_shown_with_the_words_around_it(corpora: Path) -> None:
 
 def test_a_vector_has_no_place_in_the_text(corpora: Path) -> None:
     words = ("criticize", "real.jsonl", "alike.jsonl", "--critic", "topics", "--set", "topics=2", "--set", "most=1")
-    assert "steps of the topics critic have no place in the text" in refused(*words, "--show", "text", "--draws", "0")
+    assert "steps of the topics critic have no position in the text" in refused(
+        *words, "--show", "text", "--draws", "0"
+    )
     rows = table(*words[1:], "--show", "outliers", "--draws", "0")
     assert all(row["text"].endswith(" ...") for row in rows)
 
@@ -279,7 +284,7 @@ def test_one_document_gives_null_with_a_reason(corpora: Path) -> None:
     row = table("real.jsonl", "one.jsonl", "--set", "min_count=5")[0]
     assert row["difference"] is None
     assert row["p"] is None
-    assert row["why"] == "1 generated documents have a score, and a comparison needs two"
+    assert row["why"] == "a comparison needs at least two generated documents with a score, found 1"
 
 
 def test_the_self_test_prints_table_1_beside() -> None:
@@ -297,7 +302,7 @@ def test_the_self_test_prints_table_1_beside() -> None:
 
 
 def test_progress_is_shown_to_whoever_watches() -> None:
-    from finecomb.corpora.critics.progress import track, use_progress_watcher
+    from finecomb.corpora.critics.progress import track_progress, use_progress_watcher
 
     watched_work: list[tuple[str, int | None]] = []
 
@@ -309,17 +314,17 @@ def test_progress_is_shown_to_whoever_watches() -> None:
         criticize("sections", articles(0, 60), {"a": articles(1, 5)}, min_count=5)
     assert ("fitting section classifiers", 3) in watched_work
     assert ("sections critic: a", 5) in watched_work
-    assert list(track(np.arange(3), "unwatched")) == [0, 1, 2]
+    assert list(track_progress(np.arange(3), "unwatched")) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--show", "outlier"], "there is no such table; did you mean 'outliers'?"),
-        (["--show", "correlations"], "--show correlations: needs --people"),
-        (["--document", "1-3"], "--document 1-3: goes with --show parts or --show text"),
-        (["--beside", "missing.csv"], "missing.csv: no such file or folder"),
-        (["--fit", "missing.jsonl"], "missing.jsonl: no such file or folder"),
+        (["--show", "outlier"], "unknown table --show outlier; did you mean 'outliers'?"),
+        (["--show", "correlations"], "--show correlations requires --people"),
+        (["--document", "1-3"], "--document requires --show parts or --show text"),
+        (["--beside", "missing.csv"], "missing.csv: file or folder not found"),
+        (["--fit", "missing.jsonl"], "missing.jsonl: file or folder not found"),
         (["--set", "min_count=x"], "min_count=x: input should be a valid integer"),
         (["--set", "smoothing=much"], "smoothing=much: expected auto or add:X"),
         (["--set", "cost=much"], "cost=much: expected auto or a number above 0"),
@@ -340,7 +345,7 @@ def test_mistakes_are_found_before_anything_is_fitted(
 @pytest.mark.long
 def test_what_was_fitted_is_saved_even_if_showing_fails(corpora: Path) -> None:
     words = ("real.jsonl", "alike.jsonl", "--set", "min_count=5", "--draws", "0", "--save", "kept")
-    assert "has this id" in refused("criticize", *words, "--show", "parts", "--document", "nobody")
+    assert "has this ID" in refused("criticize", *words, "--show", "parts", "--document", "nobody")
     assert (corpora / "kept" / "critic.json").exists()
 
 
@@ -365,6 +370,13 @@ def test_one_fit_shows_several_tables_and_systems_against_each_other(corpora: Pa
 
 
 @pytest.mark.long
+def test_a_system_without_scores_has_no_document_to_show(corpora: Path) -> None:
+    write(corpora / "empty.jsonl", [Document(id=f"e{number}", text="") for number in range(3)])
+    words = ("criticize", "real.jsonl", "empty.jsonl", "--set", "min_count=5", "--draws", "0", "--show", "parts")
+    assert "no document of empty can be ranked" in refused(*words)
+
+
+@pytest.mark.long
 def test_a_document_is_chosen_by_its_system_too(corpora: Path) -> None:
     write(
         corpora / "twin.jsonl",
@@ -374,7 +386,7 @@ def test_a_document_is_chosen_by_its_system_too(corpora: Path) -> None:
     shown = ("--show", "parts", "--document", "1-3")
     assert "Parts of 1-3 in swapped" in run(*words, *shown).stdout
     assert "Parts of 1-3 in twin" in run(*words, *shown, "--system", "twin").stdout
-    assert "there is no such system; did you mean 'twin'" in refused(*words, *shown, "--system", "twins")
+    assert "unknown --system twins; did you mean 'twin'" in refused(*words, *shown, "--system", "twins")
 
 
 @pytest.mark.long
@@ -387,7 +399,7 @@ def test_clusters_and_splits_stand_in_the_signature(corpora: Path) -> None:
     result = json.loads(run("criticize", *words, "--splits", "2", "--json").stdout)
     assert "cluster:prompt|splits:2" in result["signature"]
     assert "units:cluster" in result["table"][0]["signature"]
-    assert "cannot be fitted to other documents" in refused(
+    assert "cannot be used with a saved critic" in refused(
         "criticize", *(*words[:2], "--critic", saved_here(corpora)), "--splits", "2"
     )
 
@@ -402,11 +414,14 @@ def test_before_it_judges_a_critic_tells_whether_it_can(corpora: Path) -> None:
     seen = {(row["damage"], row["damaged"]): row["seen"] for row in result["table"]}
     assert seen["two sections swapped", 1.0] == 1
     assert seen["two sections swapped", 0.0] < 0.2
-    assert any("two sections swapped in each is seen in 100% of runs" in note for note in result["notes"])
+    assert any(
+        "damage in each (two sections swapped) is detected in 100% of simulated tests" in note
+        for note in result["notes"]
+    )
     rows = table("real.jsonl", "swapped.jsonl", "alike.jsonl", "--show", "certainty")
     assert [row["system"] for row in rows] == ["real", "alike", "swapped"]
     assert all(row["certainty"] > 0.5 for row in rows)
-    assert "give REAL and at least one file" in refused("criticize", "real.jsonl", "--show", "power,systems")
+    assert "REAL and at least one file" in refused("criticize", "real.jsonl", "--show", "power,systems")
 
 
 def test_perplexity_by_words_and_mauve_stand_beside(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.detectors import detectors_by_name
+from finecomb.annotators.detectors import DETECTORS
 from finecomb.annotators.detectors.boxscore.ranker import parse_ranker
 from finecomb.annotators.detectors.boxscore.ranker_training import (
     build_training_texts,
@@ -19,7 +19,7 @@ from finecomb.annotators.detectors.boxscore.ranker_training import (
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.formats.parquet_seal import is_sealed
+from finecomb.formats.parquet_seal import has_valid_seal
 from finecomb.protocols import load_shipped
 from tests.annotators.detectors.example_game import game_document, game_record
 from tests.test_cli import refused, run
@@ -69,7 +69,7 @@ def result(*words: str | Path) -> dict[str, Any]:
 
 
 def test_detectors_are_listed() -> None:
-    assert [row["name"] for row in result("detectors")["table"]] == list(detectors_by_name())
+    assert [row["name"] for row in result("detectors")["table"]] == list(DETECTORS)
 
 
 def test_marks_are_printed_with_correction_and_comment(games: Path) -> None:
@@ -108,7 +108,7 @@ def test_texts_without_a_record_are_said(tmp_path: Path) -> None:
     items: list[StudyItem] = [load_shipped("accuracy"), bare, game_document("Paul Reyes scored 40 points .")]
     fc.write(Study.from_items(items), tmp_path / "study")
     output = result("detect", tmp_path / "study", "--detector", "boxscore")
-    assert output["notes"] == ["1 text (bare): not checked: no box score in its data"]
+    assert output["notes"] == ["1 text (bare): not checked: the document has no data"]
     assert {row["document"] for row in output["table"]} == {"report"}
 
 
@@ -149,14 +149,18 @@ def test_an_order_depends_on_the_seed_alone() -> None:
 
 
 def test_mistakes_are_said_in_one_line(games: Path, tmp_path: Path) -> None:
-    assert refused("detect", games, "--detector", "boxscor").startswith("no detector is called 'boxscor'; did you mean")
+    assert refused("detect", games, "--detector", "boxscor").startswith("unknown detector 'boxscor'; did you mean")
     broken = tmp_path / "weights.json"
     broken.write_text('{"threshold": "high"}')
-    assert "make them with `finecomb train`" in refused("detect", games, "--detector", "boxscore", "--weights", broken)
-    assert "no annotator is called 'golden'; did you mean 'gold'" in refused(
+    assert "create them with `finecomb train`" in refused(
+        "detect", games, "--detector", "boxscore", "--weights", broken
+    )
+    assert "unknown annotator 'golden'; did you mean 'gold'" in refused(
         "train", games, "--detector", "boxscore", "--gold", "golden"
     )
-    assert "need at least as many games" in refused("train", games, "--detector", "boxscore", "--folds", "40")
+    assert "add texts about more games or lower --folds" in refused(
+        "train", games, "--detector", "boxscore", "--folds", "40"
+    )
     fc.write(Study.from_items([load_shipped("accuracy"), game_document("The Gulls won .")]), tmp_path / "bare")
     assert "no annotator of kind gold" in refused("train", tmp_path / "bare", "--detector", "boxscore")
 
@@ -180,7 +184,7 @@ def test_two_texts_with_one_id_are_refused_on_disk_too(tmp_path: Path) -> None:
     table = pl.read_parquet(file)
     pl.concat([table, table]).write_parquet(file)
     message = refused("detect", tmp_path / "t.parquet", "--detector", "boxscore", "-o", tmp_path / "o.parquet")
-    assert "two documents have the id" in message
+    assert "duplicate document ID" in message
 
 
 def test_engines_are_refused_where_they_do_not_apply(games: Path) -> None:
@@ -194,11 +198,11 @@ def test_a_study_that_was_marked_is_sealed(tmp_path: Path) -> None:
     for name in ("texts", "texts.parquet"):
         fc.write(Study.from_items(texts), tmp_path / name)
         run("detect", tmp_path / name, "--detector", "boxscore", "-o", tmp_path / f"of-{name}.parquet")
-        assert is_sealed(tmp_path / f"of-{name}.parquet")
+        assert has_valid_seal(tmp_path / f"of-{name}.parquet")
     marked = tmp_path / "of-texts.parquet"
     assert fc.read(marked) == fc.read(tmp_path / "of-texts.parquet.parquet")
     run("detect", marked, "--detector", "rules", "-o", tmp_path / "twice.parquet")
-    assert is_sealed(tmp_path / "twice.parquet")
+    assert has_valid_seal(tmp_path / "twice.parquet")
 
 
 def test_a_study_with_a_text_that_is_no_document_is_not_sealed(tmp_path: Path) -> None:
@@ -207,5 +211,5 @@ def test_a_study_with_a_text_that_is_no_document_is_not_sealed(tmp_path: Path) -
     broken = pl.when(pl.col("id") == "g1").then(pl.lit("{no json")).otherwise("data")
     pl.read_parquet(file).with_columns(data=broken).write_parquet(file)
     printed = run("detect", tmp_path / "t.parquet", "--detector", "boxscore", "-o", tmp_path / "o.parquet")
-    assert "is no valid document" in printed.stderr
-    assert not is_sealed(tmp_path / "o.parquet")
+    assert "invalid document" in printed.stderr
+    assert not has_valid_seal(tmp_path / "o.parquet")

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb import formats, protocols
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
-    formats.save(fc.demo().items(), tmp_path / "demo")
+    formats.save_records(fc.demo().items(), tmp_path / "demo")
     return tmp_path / "demo"
 
 
@@ -40,13 +40,13 @@ def test_an_adjudicated_text_becomes_a_test_that_a_new_study_takes(demo: Path, t
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing"], "no text is called 'nothing'"),
-        (["--pass", "0.5"], "--pass and --precision are for a test"),
-        (["--gold", "nobody"], "has no annotation of 'nobody'"),
+        (["nothing"], "unknown text 'nothing'"),
+        (["--pass", "0.5"], "--pass and --precision require --to test"),
+        (["--gold", "nobody"], "has no submitted annotation by 'nobody'"),
     ],
 )
 def test_what_cannot_be_is_said(demo: Path, tmp_path: Path, words: list[str], message: str) -> None:
     id = [] if words == ["nothing"] else [text_with_errors(demo)]
     result = CliRunner().invoke(app, ["exercise", str(demo), *id, *words, "-o", str(tmp_path / "own.yaml")])
     assert isinstance(result.exception, FinecombError)
-    assert message in result.exception.text(flag_style)  # as the command line prints it
+    assert message in result.exception.format_message(format_as_flag)  # as the command line prints it

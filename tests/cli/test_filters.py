@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from finecomb import demo, formats
-from finecomb.api.selection import select_part
+from finecomb.api.parameters import select_part
 from finecomb.cli import app
 from finecomb.core.errors import FinecombError
 from finecomb.core.frames import meta_entry
@@ -20,7 +20,7 @@ HUMAN_OR_SMALL = 'model == "human" or (model == "comb-small" and topic != missin
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("studies") / "demo"
-    formats.save(demo(readers=2).items(), path)
+    formats.save_records(demo(readers=2).items(), path)
     return path
 
 
@@ -64,7 +64,7 @@ def test_convert_and_show_select_too(study: Path, tmp_path: Path) -> None:
     run("convert", study, tmp_path / "part", "--where", "model=human")
     assert len(formats.read(tmp_path / "part").documents) == 4
     machine = formats.read(study).documents.filter(meta_entry("model") != "human")["id"][0]
-    with pytest.raises(FinecombError, match="no document has the id"):
+    with pytest.raises(FinecombError, match="unknown document ID"):
         run("show", study, machine, "--where", 'model == "human"')
 
 
@@ -83,12 +83,12 @@ def test_drop_is_for_every_command(study: Path, tmp_path: Path) -> None:
 
 
 def test_critics_read_no_marks_that_could_be_dropped(study: Path) -> None:
-    with pytest.raises(FinecombError, match="--drop redundant: leaves out marks, and critics read texts only"):
+    with pytest.raises(FinecombError, match="--drop redundant omits marks, but critics read texts only"):
         run("criticize", study, study, "--drop", "redundant")
 
 
 def test_select_needs_something_to_go_by(study: Path, tmp_path: Path) -> None:
-    with pytest.raises(FinecombError, match="needs where or drop"):
+    with pytest.raises(FinecombError, match="requires where or drop"):
         run("select", study, "-o", tmp_path / "part")
 
 

@@ -40,7 +40,7 @@ def test_from_articles_to_texts_with_settings(prompts: Path) -> None:
         again = generated(server, prompts, "--top-p", ".4,.96", "--temperature", "0,1", "--frequency-penalty", "0,1")
         assert (asked, len(server.requests)) == (24, 24)
     assert "24 texts from 4 prompts" in first.stdout
-    assert "0 calls made now, 24 answered from earlier runs" in again.stderr
+    assert "0 calls made, 24 cached" in again.stderr
     texts = list(formats.read(prompts.with_name("texts.jsonl")).iter_documents())
     assert texts[0].context == {"prompt": "Ferry 0 left the harbour."}
     assert texts[0].references == ("It carried 0 sheep and a piano to the island.",)
@@ -65,10 +65,13 @@ def test_texts_of_people_and_models_become_a_study(prompts: Path) -> None:
 def test_stopped_by_its_budget_the_texts_so_far_are_written_and_the_command_goes_on(prompts: Path) -> None:
     with ScriptedServer(lambda body, number: GOOD) as server:
         limits = ("--price", "1,1", "--concurrency", "1")
-        stopped = generated(server, prompts, *limits, "--budget", "0.0003")
+        stopped = generated(server, prompts, *limits, "--budget", "0.0001")
         some = len(list(formats.read(prompts.with_name("texts.jsonl")).iter_documents()))
         assert 0 < some < 4
-        assert "stopped at its budget; the same command goes on from here" in stopped.stderr
+        assert (
+            "stopped because the budget was reached; raise the budget and run the same command again to resume"
+            in stopped.stderr
+        )
         generated(server, prompts, *limits, "--budget", "1")
         assert len(server.requests) == 4
     assert len(list(formats.read(prompts.with_name("texts.jsonl")).iter_documents())) == 4
@@ -81,7 +84,7 @@ def test_another_runs_texts_are_not_replaced_unless_that_is_said(prompts: Path) 
             *("generate", prompts, "-o", prompts.with_name("texts.jsonl"), "--model", "m", "--base-url", server.url),
             *("--words", "6-12", "--top-p", ".5"),
         )
-        assert "is of another run" in message
+        assert "belongs to another run" in message
         generated(server, prompts, "--top-p", ".5", "--force")
 
 
@@ -92,7 +95,7 @@ def test_a_dry_run_shows_the_fourteen_settings_and_sends_nothing(prompts: Path) 
         assert server.requests == []
     table = json.loads(result.stdout)
     assert [row["texts"] for row in table["table"]] == [4] * 14
-    assert "56 texts from 4 prompts; nothing was sent" in table["notes"]
+    assert "56 texts from 4 prompts; no request was sent" in table["notes"]
 
 
 def test_texts_that_never_come_are_an_error_with_the_reason(prompts: Path) -> None:
@@ -101,19 +104,19 @@ def test_texts_that_never_come_are_an_error_with_the_reason(prompts: Path) -> No
             *("generate", prompts, "-o", prompts.with_name("none.jsonl"), "--model", "m", "--base-url", server.url),
             *("--tries", "2"),
         )
-    assert "no text was written: fewer than 80 words" in message
+    assert "no text was generated: fewer than 80 words" in message
     assert not prompts.with_name("none.jsonl").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--top-p", "0"), "outside"),
-        (("--top-p", "a"), "expected numbers with commas"),
-        (("--temperature", "3"), "outside"),
-        (("--words", "80"), "expected LEAST-MOST"),
-        (("--words", "20-30", "--to-end"), "contradict"),
-        (("--max-tokens", "50"), "does not apply without --to-end"),
+        (("--top-p", "0"), "must be above 0 and at most 1, found 0"),
+        (("--top-p", "a"), "expected comma-separated numbers"),
+        (("--temperature", "3"), "must be between 0 and 2, found 3"),
+        (("--words", "80"), "expected MIN-MAX"),
+        (("--words", "20-30", "--to-end"), "cannot be used together"),
+        (("--max-tokens", "50"), "requires --to-end"),
         (("--base-url", "", "--model", "local:smolm"), "did you mean 'smollm2'"),
         (("--budget", "1"), "--price"),
     ],
@@ -141,4 +144,4 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
     words = refused(
         "generate", empty, "-o", tmp_path / "x.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"
     )
-    assert "there are no prompts" in words
+    assert "no prompts" in words

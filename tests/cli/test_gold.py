@@ -29,7 +29,7 @@ def test_gold_is_written_and_every_command_reads_it(demo: Path, tmp_path: Path) 
     target = tmp_path / "gold"
     output = run("gold", demo, "-o", target, "--draws", "20").stdout
     assert "Errors in gold" in output
-    assert "left for adjudication (--table rest)" in output
+    assert "to adjudicate (--table rest)" in output
     assert run("check", target).exit_code == 0
     for command in ("stats", "show", "measure"):
         assert run(command, target).exit_code == 0
@@ -64,20 +64,23 @@ def test_every_table_of_score(demo: Path) -> None:
     one = result("score", demo, "--match", "optimal", "--table", "all", "--judge", "reader-1")
     assert "compare" not in {row["table"] for row in one["table"]}
     printed = run("score", demo, "--match", "optimal", "--judge", "reader-1", "--draws", "20").stdout
-    assert "Against gold" in printed
+    assert "Scores against gold" in printed
     assert "[" in printed
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gold", "--table", "confusions"], "no table is called 'confusions'; did you mean 'confusion'"),
-        (["gold", "--subsets", "9"], "subsets of 9: expected from 2"),
+        (["gold", "--table", "confusions"], "unknown table 'confusions'; did you mean 'confusion'"),
+        (["gold", "--subsets", "9"], "the subset size must be at least 2 (the required votes)"),
         (["gold", "--align", "item"], "no mark has an `item`"),
         (["score", "--match", "task"], "use --match optimal"),
-        (["score", "--judge", "reader-9"], "no annotator is called 'reader-9'; did you mean"),
-        (["score", "--table", "compare", "--judge", "reader-1", "--match", "exact"], "two judges are needed"),
-        (["score", "--question", "ratng"], "nobody answered 'ratng' with a number"),
+        (["score", "--judge", "reader-9"], "unknown annotator 'reader-9'; did you mean"),
+        (
+            ["score", "--table", "compare", "--judge", "reader-1", "--match", "exact"],
+            "requires at least two judges, found 1",
+        ),
+        (["score", "--question", "ratng"], "question 'ratng' has no numeric answers"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], message: str, demo: Path) -> None:
@@ -107,7 +110,7 @@ def test_rates_have_systems_down_and_labels_across(demo: Path) -> None:
     for line in grid[1:]:
         model, *values = line.split(",")
         assert [float(value) for value in values] == [cells[model, label] for label in header[1:]]
-    assert "--grid is for the table of rates" in refused("gold", demo, "--grid")
+    assert "--grid requires --table rates" in refused("gold", demo, "--grid")
 
 
 def test_one_name_or_two_numbers_are_one_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import finecomb as fc
 from finecomb.statistics.judges.calibration_record import CalibrationRecord
 from finecomb.statistics.judges.validity import JudgeContract
 from tests.annotators.llm.scripted_server import ScriptedAnswer, ScriptedServer
-from tests.statistics.judges.judge_studies import make_crowd_study
+from tests.statistics.judges.judge_studies import make_crowd_study, make_judge_study, simulate_annotator
 from tests.statistics.judges.test_counterfactual_validation import gold
 from tests.test_cli import refused, run
 
@@ -33,8 +33,9 @@ def test_calibrate_answers_first_and_keeps_a_contract(folder: Path, tmp_path: Pa
     output = run(
         "calibrate", folder, "--judge", "judge", "--draws", "50", "--no-gamma", "--html", page, "--keep"
     ).stdout
-    assert output.startswith("judge: may ")
-    assert "Person by person" in output
+    assert output.startswith("judge: too few texts to decide. 40 texts were annotated by the judge and two people")
+    assert "Simple baselines" in output
+    assert "Alternative annotator test, by person" in output
     contract = JudgeContract.model_validate_json((folder / "contracts" / "judge.json").read_text())
     assert contract.texts == 40
     assert contract.paragraph in output
@@ -57,8 +58,8 @@ def test_tables_of_judges_go_where_they_are_asked_to(folder: Path, tmp_path: Pat
     assert output.strip() == table.read_text().strip()
     assert output.startswith("measure,")
     options = ("--judge", "judge", "--draws", "20", "--levels", "token", "--no-gamma", "--format", "markdown")
-    assert run("calibrate", folder, *options).stdout.startswith("**Agreement with people**")
-    assert run("calibrate", folder, *options[:-1], "csv").stdout.startswith("level,")
+    assert run("calibrate", folder, *options).stdout.startswith("**Agreement with people (alpha)")
+    assert run("calibrate", folder, *options[:-1], "csv").stdout.startswith("people,")
 
 
 def test_estimate_says_what_the_judge_is_worth(folder: Path) -> None:
@@ -94,24 +95,41 @@ def test_a_model_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     with ScriptedServer(lambda body, number: ScriptedAnswer("no", 400)) as server:
         message = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--attempts", "1")
         shots = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url, "--shots", "1")
-    assert "m did not read 2 of 2 texts" in message
-    assert "which tell it the corrections" in shots
+    assert "m did not annotate 2 of 2 texts" in message
+    assert "--shots must be 0 for validation" in shots
+
+
+def test_a_reply_that_cannot_be_read_needs_another_request(tmp_path: Path) -> None:
+    fc.write(gold(), tmp_path / "study")
+    with ScriptedServer(lambda body, number: ScriptedAnswer("no marks here")) as server:
+        message = refused("validate", tmp_path / "study", "--judge", "m", "--base-url", server.url)
+    assert "its reply could not be read); change --seed or --max-tokens" in message
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("calibrate", "--judge", "nobody"), "no annotator called 'nobody'"),
-        (("calibrate", "--judge", "judge", "--score", "rmse"), "is for answers"),
-        (("calibrate", "--judge", "judge", "--score", "char-f1", "--question", "q"), "is for marks"),
+        (("calibrate", "--judge", "nobody"), "annotator 'nobody' has no submitted annotations"),
+        (("calibrate", "--judge", "judge", "--score", "rmse"), "requires --question"),
+        (("calibrate", "--judge", "judge", "--score", "char-f1", "--question", "q"), "compares marks"),
         (("calibrate", "--judge", "judge", "--levels", "tokn"), "did you mean 'token'"),
         (("validate", "--judge", "boxscor"), "did you mean 'boxscore'"),
-        (("validate", "--judge", "gpt"), "models with --base-url"),
-        (("validate", "--judge", "boxscore", "--temperature", "1"), "--temperature is for language models"),
-        (("validate", "--judge", "boxscore", "--gold", "p0"), "no gold mark has a correction"),
-        (("estimate", "--judge", "judge", "--strata", "topic"), "documents have no meta 'topic'"),
+        (("validate", "--judge", "gpt"), "or a model with --base-url"),
+        (("validate", "--judge", "boxscore", "--temperature", "1"), "--temperature applies only to language models"),
+        (("validate", "--judge", "boxscore", "--gold", "p0"), "no mark of p0 has a correction"),
+        (("estimate", "--judge", "judge", "--strata", "topic"), "no document has the meta field 'topic'"),
         (("estimate", "--judge", "judge", "--measure", "cuont"), "did you mean 'count'"),
     ],
 )
 def test_mistakes_are_told_in_one_line(folder: Path, words: tuple[str, ...], message: str) -> None:
     assert message in refused(words[0], folder, *words[1:])
+
+
+def test_systems_without_a_shared_prompt_are_compared(tmp_path: Path) -> None:
+    """A difference between unpaired systems has no `worth`, which ended in a KeyError."""
+    metas = {f"d{at:03}": {"model": "ab"[at % 2]} for at in range(24)}
+    people, judge = simulate_annotator(24, 1), simulate_annotator(24, 2)
+    fc.write(make_judge_study({"p0": people, "judge": judge}, {"judge": "llm"}, metas), tmp_path / "study")
+    output = run("estimate", tmp_path / "study", "--judge", "judge", "--by", "model").stdout
+    assert "count difference" in output
+    assert "a - b" in output

@@ -8,19 +8,19 @@ from typer.testing import CliRunner
 
 from finecomb.cli.options import with_options
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionValues, option
+from finecomb.core.options import OptionValues, option_field
 
 
 @dataclass(frozen=True)
 class ToyOptions:
     """One of each kind."""
 
-    size: int = option(3, "How big.", minimum=1)
-    colour: Literal["red", "blue"] = option("red", "Which colour.")
-    sizes: tuple[int, ...] = option((1, 2), "Several.", commas=True)
-    names: tuple[str, ...] = option((), "Whose.", "--name", "-n")
-    loud: bool = option(False, "Loudly.")
-    target: float | None = option(None, "A value.")
+    size: int = option_field(3, help="How big.", minimum=1)
+    colour: Literal["red", "blue"] = option_field("red", help="Which colour.")
+    sizes: tuple[int, ...] = option_field((1, 2), help="Several.", commas=True)
+    names: tuple[str, ...] = option_field((), "--name", "-n", help="Whose.")
+    loud: bool = option_field(False, help="Loudly.")
+    target: float | None = option_field(None, help="A value.")
 
 
 def made() -> typer.Typer:
@@ -53,7 +53,7 @@ def test_every_kind_of_value_arrives_as_the_dataclass_has_it() -> None:
 
 
 def test_slips_are_refused() -> None:
-    assert "expected whole numbers with commas" in shown("toy", "--sizes", "4,x")
+    assert "is not a comma-separated list of whole numbers" in shown("toy", "--sizes", "4,x")
     assert "Invalid value" in shown("toy", "--colour", "green")
     assert "Invalid value" in shown("toy", "--size", "0")
 

@@ -27,7 +27,7 @@ def test_every_dropped_text_is_in_the_table(texts: Path) -> None:
     table = json.loads(result.stdout)
     assert [(row["what"], row["texts"]) for row in table["table"]] == [
         ("texts read", 6),
-        ("dropped: the same text as another", 1),
+        ("dropped: duplicate of another text", 1),
         ("dropped: not drawn: its cell has enough texts", 1),
         ("texts kept", 4),
     ]
@@ -51,8 +51,8 @@ def test_what_is_there_is_not_replaced(texts: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--words", "100-"), "no text is left; most were dropped because: fewer than 100 words"),
-        (("--overlap", ".5"), "means nothing without --priming"),
+        (("--words", "100-"), "every text was dropped; most common reason: fewer than 100 words"),
+        (("--overlap", ".5"), "requires --priming"),
         (("--balance", "modle"), "did you mean 'model'"),
         (("--sections", "with-titles"), "has no sections"),
     ],

@@ -44,7 +44,7 @@ def study(tmp_path: Path) -> Path:
         for document in documents
     ]  # fmt: skip
     folder = tmp_path / "study"
-    formats.save([Settings(protocols=(scarecrow.id,)), scarecrow, *documents, person, *work], folder)
+    formats.save_records([Settings(protocols=(scarecrow.id,)), scarecrow, *documents, person, *work], folder)
     return folder
 
 
@@ -114,11 +114,11 @@ def test_a_model_that_spares_its_own_texts_is_told(study: Path) -> None:
 def test_probes_that_cannot_be_are_refused(study: Path, tmp_path: Path) -> None:
     words = ("annotate", study, "--model", "m", "--base-url", "http://localhost:9/v1")
     assert "did you mean 'repeat'" in refused(*words, "--probe", "repat")
-    assert "--own does not go with --probe repeat" in refused(*words, "--probe", "repeat", "--own", "m")
-    assert "--verify does not go with --probe labels" in refused(*words, "--probe", "labels", "--verify", "same")
+    assert "--own requires --probe self" in refused(*words, "--probe", "repeat", "--own", "m")
+    assert "--verify and --probe cannot be used together" in refused(*words, "--probe", "labels", "--verify", "same")
     template = tmp_path / "mine.txt"
     template.write_text("{{labels}}\n=== user ===\n{{text}}\n", encoding="utf-8")
-    assert "name the file with --paraphrase" in refused(*words, "--probe", "paraphrase", "--prompt", str(template))
+    assert "pass the file with --paraphrase" in refused(*words, "--probe", "paraphrase", "--prompt", str(template))
 
 
 def test_annotate_warns_of_a_stale_contract(study: Path) -> None:
@@ -128,8 +128,8 @@ def test_annotate_warns_of_a_stale_contract(study: Path) -> None:
         probed(study, server, "repeat")
         people = ("--people", "p", "--people", "m~repeat")
         run("calibrate", study, "--judge", "m", *people, "--keep", "--no-gamma", "--draws", "20")
-        assert "is stale" not in " ".join(run(*words).stderr.split())
+        assert "is no longer valid" not in " ".join(run(*words).stderr.split())
         path = study / "contracts" / "m.json"
         path.write_text(path.read_text().replace('"days": 30', '"days": 1').replace("2026-", "2020-", 1))
         warned = run(*words).stderr
-        assert "the contract of m is stale" in " ".join(warned.split())
+        assert "the calibration of m is no longer valid" in " ".join(warned.split())

@@ -28,7 +28,7 @@ def fill(where: StudyLocation) -> None:
     store = open_store(where, demo_items())
     try:
         came = ArrivalSource("prolific", WORKER, "st1", "se1", "device1", "address1")
-        assert store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.open_link_token(store), came)
+        assert store.run_job_sync(arrivals_storage.sign_in_annotator, access_storage.get_open_link_token(store), came)
         store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, ["reader-1"])
         store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, ["ann"])
     finally:
@@ -70,8 +70,8 @@ def test_forget_takes_some(where: str) -> None:
         in run("forget", where, "--annotator", "ann", "--yes").output
     )
     assert len(came(where)) == 1
-    assert "no annotator is called 'ann'" in refused("forget", where, "-a", "ann")  # but by a number now
-    assert "no annotator is called 'reader-3'; did you mean 'reader-" in refused("forget", where, "-a", "reader-3")
+    assert "unknown annotator 'ann'" in refused("forget", where, "-a", "ann")  # but by a number now
+    assert "unknown annotator 'reader-3'; did you mean 'reader-" in refused("forget", where, "-a", "reader-3")
 
 
 def test_nothing_is_left_in_the_file(tmp_path: Path) -> None:
@@ -90,18 +90,18 @@ def test_pay_writes_a_file_for_its_owner_only(where: str, tmp_path: Path) -> Non
     assert (first["worker"], first["annotator"], first["status"]) == (WORKER, "reader-1", "working")
     assert (second["worker"], second["annotator"], second["status"]) == ("", "ann", "invited")
     assert target.stat().st_mode & 0o077 == 0
-    assert "exists already" in refused("pay", where, "-o", target)
+    assert "already exists" in refused("pay", where, "-o", target)
     run("pay", where, "-o", target, "--form", "prolific", "--force")
     assert target.read_text() == ""  # nobody has a bonus
-    assert "choose among pay, tasks, prolific, mturk" in refused(
+    assert "choose one of pay, tasks, prolific, mturk" in refused(
         "pay", where, "-o", tmp_path / "x.csv", "--form", "paypal"
     )
 
 
 def test_a_study_that_was_never_served_has_nothing_to_forget_or_pay(tmp_path: Path) -> None:
     fc.write(fc.demo(readers=2), tmp_path / "demo")
-    assert "has not been served yet" in refused("forget", tmp_path / "demo", "--yes")
-    assert "has not been served yet" in refused("pay", tmp_path / "demo", "-o", tmp_path / "pay.csv")
+    assert "run `finecomb serve` on the study first" in refused("forget", tmp_path / "demo", "--yes")
+    assert "run `finecomb serve` on the study first" in refused("pay", tmp_path / "demo", "-o", tmp_path / "pay.csv")
 
 
 def test_screen_prints_a_table_and_changes_nothing(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_screen_prints_a_table_and_changes_nothing(tmp_path: Path) -> None:
     said = run("screen", tmp_path / "study.jsonl").output
     assert "too-short" in said
     assert "ann" in said
-    assert "1 suggestion left out: kept" in said
+    assert "1 suggestion omitted, because" in said
     (row,) = json.loads(run("screen", tmp_path / "study.jsonl", "--json").stdout)["table"]
     assert row == {
         "annotator": "ann",

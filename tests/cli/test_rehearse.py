@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 import finecomb as fc
 from finecomb import formats, protocols
 from finecomb.cli import app
+from finecomb.cli.planned_tests import PRINTER_BY_COMMAND, planned_problems, print_planned_tables
 from finecomb.core.records import Design, Document, Settings
 from finecomb.core.study import StudyItem
+from finecomb.core.study_checks import PLANNABLE_COMMANDS
 
 TURING = protocols.load("turing")
 
@@ -36,7 +39,7 @@ def study(tmp_path: Path) -> Path:
         for id, m in (("a", "human"), ("b", "m"))
     ]
     items: list[StudyItem] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts]
-    formats.save(items, tmp_path / "study", "folder")
+    formats.save_records(items, tmp_path / "study", "folder")
     return tmp_path / "study"
 
 
@@ -69,7 +72,7 @@ def test_a_design_that_no_text_can_fill_is_one_line_of_check(study: Path) -> Non
     file.write_text(file.read_text(encoding="utf-8").replace("texts: 1", "texts: 7"), encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(study)])
     assert result.exit_code == 1
-    assert "cell none/m/news cannot be filled: 2 texts fit" in result.output
+    assert "cell none/m/news needs 7 texts per person, but 2 texts match" in result.output
 
 
 def test_new_leaves_phases_out(tmp_path: Path) -> None:
@@ -146,21 +149,27 @@ def test_a_planned_table_that_is_none_is_one_line_of_check(study: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8") + "planned: [tset --what scores]\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(study)])
     assert result.exit_code == 1
-    assert "planned 'tset --what scores' is no table; begin with measure, agree, gold, test or stats" in result.output
+    assert (
+        "planned 'tset --what scores' is not a supported command; it must begin with measure, agree, gold, test"
+        in result.output
+    )
 
 
 @pytest.mark.parametrize(
     ("design", "message"),
     [
-        ("{people: 1, texts: 9, cross: {condition: none, model: m, domain: news}}", "cannot be filled: 1 text fits"),
+        (
+            "{people: 1, texts: 9, cross: {condition: none, model: m, domain: news}}",
+            "needs 9 texts per person, but 1 text matches",
+        ),
         (
             (
                 "{people: 1, texts: 1, cells: [{factors: {condition: none, model: m, domain: news}},"
                 " {factors: {condition: none, model: m, domain: news}}]}"
             ),
-            "cells overlap: 2 of them are condition none",
+            "2 cells have the same factors (condition none",
         ),
-        ("{people: 1, pay: 2, cross: {condition: none, model: m, domain: news}}", "does not say in which currency"),
+        ("{people: 1, pay: 2, cross: {condition: none, model: m, domain: news}}", "the pay currency is missing"),
     ],
 )
 def test_a_bad_design_is_one_line_of_new_and_nothing_is_made(tmp_path: Path, design: str, message: str) -> None:
@@ -180,8 +189,8 @@ def test_new_tells_what_annotators_go_through(tmp_path: Path) -> None:
     words = ["new", str(tmp_path / "made"), "-p", "accuracy", "-d", str(tmp_path / "texts.jsonl"), "--skip", "survey"]
     more = ["--mode", "in-the-data", "--settings", str(tmp_path / "settings.yaml")]
     result = CliRunner().invoke(app, [*words, *more], catch_exceptions=False)
-    assert "annotators: instructions 10 min, practice 10 min, test 25 min, then one text" in result.output
-    assert "USD 8.00 for each text" in result.output
+    assert "annotators: instructions 10 min, practice 10 min, test 25 min, then as many texts" in result.output
+    assert "USD 8.00 per text" in result.output
     assert fc.read(tmp_path / "made").protocol().mode == "in-the-data"
     assert "did you mean 'in-the-data'" in str(CliRunner().invoke(app, [*words, "--mode", "in-the-date"]).exception)
 
@@ -196,8 +205,8 @@ def _with_plan(study: Path, *planned: str) -> None:
     [
         ("test --whaat scores", "No such option: --whaat"),
         ("test --what nonsense", "'nonsense' is not one of"),
-        ("test --what 'scores", "a quotation mark that is not closed"),
-        ("measure --help", "shows a help text"),
+        ("test --what 'scores", "an unclosed quotation mark"),
+        ("measure --help", "prints a help text"),
     ],
 )
 def test_a_planned_table_that_cannot_be_asked_for_is_said_before_anybody_walks(
@@ -224,9 +233,49 @@ def test_a_planned_table_without_data_loses_neither_the_other_tables_nor_the_stu
     kept = tmp_path / "kept"
     result = CliRunner().invoke(app, ["rehearse", str(study), "-o", str(kept), "--runs", "2"])
     assert result.exit_code == 1
-    assert "planned 'test --what scores --by nothing': --by nothing: documents have no meta" in result.output
+    assert "planned 'test --what scores --by nothing': --by nothing: " in result.output
     assert "ANOVA" in result.output
     assert len(fc.read(kept).submitted_work().annotations) == 2
+
+
+PLANNED = [
+    "measure --measure count,coverage --by model --draws 20 --grid",
+    "measure --measure variation --sizes 4,8 --no-replacement --draws 20 --json",
+    "agree -m alpha --by model --draws 20 -v",
+    "agree --who --format csv",
+    "gold --votes-only --min-votes 1 -t errors,rates --grid --where model=human --draws 20",
+    "test --measure count --draws 20 -a reader-1 -a reader-2",
+    "stats --by model",
+]
+
+
+def test_a_planned_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo = fc.demo()
+    fc.write(demo, tmp_path / "demo")
+    assert planned_problems(PLANNED) == []
+    for line in PLANNED:
+        command, *words = shlex.split(line)
+        assert print_planned_tables(demo, [line]) == [line]
+        printed = capsys.readouterr()
+        app([command, str(tmp_path / "demo"), *words], standalone_mode=False)
+        expected = capsys.readouterr()
+        assert printed.out == f"\nPlanned: {line}\n{expected.out}"
+        assert printed.err == expected.err
+
+
+def test_every_command_that_can_be_planned_has_a_printer() -> None:
+    assert set(PRINTER_BY_COMMAND) == set(PLANNABLE_COMMANDS)
+
+
+def test_output_flags_of_a_planned_table_apply_to_that_table_alone(study: Path, tmp_path: Path) -> None:
+    """The tables of the trial run and of power had the format of the last planned table, and went to its file."""
+    file = tmp_path / "counts.csv"
+    _with_plan(study, f"stats --format csv --table-out {file}")
+    result = CliRunner().invoke(app, ["rehearse", str(study), "--runs", "0"], catch_exceptions=False)
+    trial, counts = result.output.split("Planned: ")
+    assert "none/m/news" not in file.read_text(encoding="utf-8")
+    assert "cell," not in trial
+    assert "documents,2" in counts
 
 
 def test_a_new_study_with_a_design_says_how_many_people_it_needs(tmp_path: Path) -> None:
@@ -246,5 +295,5 @@ def test_pay_without_a_currency_is_said_by_new(tmp_path: Path, currency: str, is
     (tmp_path / "settings.yaml").write_text(f"price: 3.5\n{currency}", encoding="utf-8")
     words = ["new", str(tmp_path / "made"), "-p", "scarecrow", "-d", str(tmp_path / "texts.jsonl")]
     result = CliRunner().invoke(app, [*words, "--settings", str(tmp_path / "settings.yaml")], catch_exceptions=False)
-    assert ("nothing says in which currency people are paid; USD is taken" in result.output) is is_said
-    assert "USD 3.50 for each text" in result.output
+    assert ("the pay currency is missing; USD is used" in result.output) is is_said
+    assert "USD 3.50 per text" in result.output

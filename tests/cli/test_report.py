@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     fc.write(fc.Study.from_items([*study.items(), Annotator(id="judge", kind="llm"), *silent]), place)
     contract = JudgeContract(
-        binding=JudgeBinding(judge="judge", protocol="scarecrow@2"), verdict="may not be used for this", texts=16,
+        binding=JudgeBinding(judge="judge", protocol="scarecrow@2"), verdict="cannot be used for this", texts=16,
         people=5, epsilon=0.15, winning_rate=0, agreement=0, made=datetime.now(UTC), paragraph="It may not.",
     )  # fmt: skip
     (place / CONTRACTS_FOLDER).mkdir()
@@ -41,14 +41,14 @@ def test_a_report_takes_what_others_wrote_and_is_verified_with_it(folder: Path, 
     assert "no licence" not in output.stderr
     assert "--anonymous" in output.stderr
     page = (report / "index.html").read_text()
-    assert "may not be used for this" in page
-    assert "From estimate.csv" in page
+    assert "cannot be used for this" in page
+    assert "from with/estimate.csv" in page
     assert "CC0-1.0" in page
     assert "CC0-1.0" in (report / "datasheet.md").read_text()
     assert {file.suffix for file in (tmp_path / "figures").iterdir()} == {".csv", ".svg", ".png", ".pdf"}
-    assert "every number comes out again" in run("report", report, "--verify").stdout
+    assert "all numbers match the data" in run("report", report, "--verify").stdout
     (report / "with" / "estimate.csv").write_text(table.read_text().replace("3", "4"))
-    assert "with/estimate.csv: is not the file" in refused("report", report, "--verify")
+    assert "with/estimate.csv differs from the file" in refused("report", report, "--verify")
 
 
 def test_nobody_can_be_told_by_name(folder: Path, tmp_path: Path) -> None:
@@ -74,21 +74,24 @@ def test_raw_replies_of_runs_come_along_and_are_verified(tmp_path: Path) -> None
         run("annotate", study, "--model", "m", "--base-url", server.url, "--limit", "1")
     run("report", study, "--draws", "20", "-o", report)
     page = (report / "texts" / "1.html").read_text()
-    assert "quote not placed" in page
+    assert "quote not located" in page
     assert "{&quot;marks&quot;: [{&quot;quote&quot;: &quot;nowhere&quot;}]}" in page
     run("report", report, "--verify")
     kept = report / "replies" / "replies.json"
     kept.write_text(kept.read_text().replace("nowhere", "somewhere"))
-    assert "replies/replies.json: is not the file" in refused("report", report, "--verify")
+    assert "replies/replies.json differs from the file" in refused("report", report, "--verify")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--export", "jpg"), "expected png, pdf or another folder"),
+        (
+            ("--export", "jpg"),
+            "--export jpg is not supported; use png, pdf or a folder (SVG figures and CSV tables are always written)",
+        ),
         (("--with", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--with", "notes.txt"), "expected a .json or .csv file"),
-        (("--compare", "x", "--licence", "MIT"), "--compare does not go with"),
+        (("--compare", "x", "--licence", "MIT"), "--compare cannot be used with"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(folder: Path, options: tuple[str, ...], message: str) -> None:

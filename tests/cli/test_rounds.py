@@ -41,7 +41,7 @@ def test_both_passes_are_compared(twice: Path) -> None:
     assert [row["pass"] for row in agreement] == ["before", "after", "difference"]
     assert all(row["value"] is None and row["why"] for row in agreement)  # one person only
     assert "rounds:first-and-last" in found["signature"]
-    assert "What became of the marks" in run("rounds", twice, "--draws", "20").stdout
+    assert "Changes to marks between passes" in run("rounds", twice, "--draws", "20").stdout
 
 
 def test_other_statistics_read_the_first_pass(twice: Path) -> None:
@@ -55,4 +55,4 @@ def test_other_statistics_read_the_first_pass(twice: Path) -> None:
 
 def test_one_pass_has_nothing_to_compare(tmp_path: Path) -> None:
     fc.write(fc.demo(readers=2), tmp_path / "once")
-    assert "Nobody has gone through a text a second time" in run("rounds", tmp_path / "once").stdout
+    assert "No annotator annotated a text a second time" in run("rounds", tmp_path / "once").stdout

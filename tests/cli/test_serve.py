@@ -18,7 +18,7 @@ import finecomb as fc
 from finecomb.cli import app
 from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.formats import folder
 
 
@@ -31,7 +31,7 @@ def run(*arguments: object) -> Result:
 def refused(*arguments: object) -> str:
     result = CliRunner().invoke(app, [str(each) for each in arguments])
     assert isinstance(result.exception, FinecombError), result.output
-    return result.exception.text(flag_style)  # as the command line prints it
+    return result.exception.format_message(format_as_flag)  # as the command line prints it
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
         each = fc.read(demo).settings.annotators
         assert title == f"Saltby: the demo study: 16 texts, {each} annotators per text, scarecrow@2\n"
         assert "Ctrl-C" in stop
-        assert "instructions 15 min, then one text after the other" in way  # the demo leaves training and test out
-        assert "no pay is set" in way
+        assert "instructions 15 min, then as many texts as you like" in way  # the demo leaves training and test out
+        assert "pay not set" in way
         assert "Sign in" in httpx.get(researchers.split()[1]).text
         address, _, token = annotators.split()[1].partition("/join/")
         before = fc.read(demo).annotators.height
@@ -67,7 +67,7 @@ def test_serve_prints_both_links_and_stops_cleanly(demo: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
-    assert errors.splitlines()[-1] == "Stopped; everything is saved."
+    assert errors.splitlines()[-1] == "Stopped. All work is saved."
     assert sorted(path.name for path in demo.glob(f"{DATABASE_FILENAME}*")) == [DATABASE_FILENAME]
 
 
@@ -97,33 +97,33 @@ def test_links_are_made_for_new_and_known_people(demo: Path) -> None:
     again = run("links", demo, "--name", "ann").stdout.split()
     assert again[0] == "ann"
     assert again[1] not in lines[0]
-    assert "say for whom" in refused("links", demo)
+    assert "no recipient is given" in refused("links", demo)
 
 
 def test_backup_and_restore(demo: Path, tmp_path: Path) -> None:
-    assert "has not been served yet" in refused("backup", demo)
+    assert "run `finecomb serve` on the study first" in refused("backup", demo)
     run("links", demo, "--new", 1)
     run("backup", demo, "-o", tmp_path / "monday.db")
     assert fc.read(tmp_path / "monday.db") == fc.read(demo)
-    assert "exists already" in refused("backup", demo, "-o", tmp_path / "monday.db")
+    assert "already exists" in refused("backup", demo, "-o", tmp_path / "monday.db")
     run("links", demo, "--new", 1)
-    assert "say --force" in refused("restore", tmp_path / "monday.db", demo)
-    assert "what was there is kept in" in run("restore", tmp_path / "monday.db", demo, "--force").stderr
+    assert "pass --force" in refused("restore", tmp_path / "monday.db", demo)
+    assert "the previous database is kept in" in run("restore", tmp_path / "monday.db", demo, "--force").stderr
     assert fc.read(demo) == fc.read(tmp_path / "monday.db")
-    assert "no such file" in refused("restore", tmp_path / "nothing.db", demo)
+    assert "file not found" in refused("restore", tmp_path / "nothing.db", demo)
     named = run("backup", demo).stdout
     assert "study.backup-" in named
 
 
 def test_what_cannot_be_served_is_said_in_words(demo: Path, tmp_path: Path) -> None:
-    assert "no such file or folder" in refused("serve", tmp_path / "nowhere")
+    assert "file or folder not found" in refused("serve", tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    assert "`finecomb new` makes one" in refused("serve", tmp_path / "empty")
+    assert "`finecomb new` creates one" in refused("serve", tmp_path / "empty")
     assert "expected postgresql://" in refused("serve", demo, "--db", "mysql://x/y")
     assert "did you mean 'training'?" in refused("preview", "audit", "--skip", "trainng")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         message = refused("serve", demo, "--port", taken.getsockname()[1])
-    assert "choose another with --port" in message
+    assert "use --port to select another port" in message
     assert "cannot be reached" in refused("serve", "postgresql://127.0.0.1:1/nothing")
     assert "cannot be reached" in refused("stats", "postgresql://127.0.0.1:1/nothing#x")
 
@@ -136,12 +136,14 @@ def test_the_password_of_a_database_is_not_printed(command: list[str]) -> None:
     assert "hunter2" not in f"{result.output}{result.exception}"
 
 
-def test_a_changed_text_is_reported_with_its_file(demo: Path) -> None:
+def test_a_changed_text_next_to_the_database_is_reported_with_its_file(demo: Path) -> None:
     run("links", demo, "--new", 1)
-    texts = (demo / "documents.jsonl").read_text(encoding="utf-8")
+    texts = (demo / "original" / "documents.jsonl").read_text(encoding="utf-8")
     (demo / "documents.jsonl").write_text(texts.replace("The ", "A ", 1), encoding="utf-8")
-    (demo / "annotations.jsonl").write_text("", encoding="utf-8")
-    assert "its text was changed after work was done on it" in refused("links", demo, "--new", 1)
+    (problem,) = fc.check(demo).warnings
+    assert problem.where == str(demo / "documents.jsonl")
+    assert "no command reads this file" in problem.message
+    assert f"finecomb edit {demo} --documents {demo / 'documents.jsonl'}" in problem.message
 
 
 @pytest.mark.parametrize(

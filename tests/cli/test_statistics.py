@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement.agreement import agree as compute_agreement
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
+from finecomb.statistics.comparisons.system_comparison import compare_systems_pairwise
 from tests.engine.faulty_work import InterruptedEngine
 from tests.test_cli import refused, run
 
@@ -23,7 +25,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(*words: str | Path) -> list[dict[str, object]]:
-    result = json.loads(run(*words, "--json").output)
+    result = json.loads(run(*words, "--json").stdout)
     assert set(result) == {"table", "signature", "notes"}
     assert "version:" in result["signature"] + result["table"][0]["signature"]
     rows: list[dict[str, object]] = result["table"]
@@ -35,12 +37,10 @@ def table(*words: str | Path) -> list[dict[str, object]]:
 def test_measure_prints_what_the_notebook_computes(demo: Path) -> None:
     rows = table("measure", demo, "-m", "coverage", "--by", "model", "--draws", "50")
     study = fc.read(demo)
-    from finecomb.statistics.selection.view import Filters, view
-
     for row in rows:
         if row["label"] == "any":
-            only = view(study, Filters(where=(("model", str(row["model"])),)))
-            assert row["value"] == pytest.approx(fc.coverage(only, draws=0).value)
+            only = fc.measure(study, measure="coverage", where=f"model={row['model']}", by="none", draws=0)
+            assert row["value"] == pytest.approx(only.find(label="any").value)
 
 
 def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
@@ -67,7 +67,7 @@ def test_coverage_by_label_adds_up_to_any(demo: Path) -> None:
             "--merge",
             "facts=bad-math+encyclopedic",
         ],
-        ["measure", "-m", "coverage", "--resample", "two-way", "--average", "document", "--overlap", "union"],
+        ["measure", "-m", "coverage", "--cluster", "text,annotator", "--overlap", "union"],
         ["measure", "-m", "crossed", "--by", "topic", "--normalise", "label"],
         ["agree"],
         ["agree", "-m", "kappa,one-vs-rest"],
@@ -86,11 +86,22 @@ def test_every_row_has_a_number_or_says_why_not(words: list[str], demo: Path) ->
     assert table(words[0], demo, *words[1:], *more)
 
 
+def test_json_leaves_the_file_of_a_grid_to_be_written(demo: Path, tmp_path: Path) -> None:
+    """`--table-out` wrote nothing with `--grid --json`."""
+    file = tmp_path / "grid.csv"
+    words: list[str | Path] = ["measure", demo, "-m", "count", "--draws", "0", "--table-out", file]
+    flat = json.loads(run(*words, "--grid", "--json").stdout)["table"]
+    assert {row["model"] for row in flat} <= set(file.read_text(encoding="utf-8").partition("\n")[0].split(","))
+    file.unlink()
+    run(*words, "--json")
+    assert file.read_text(encoding="utf-8").startswith("measure,")
+
+
 def test_a_grid_has_one_column_across_and_one_down(demo: Path) -> None:
-    output = run("measure", demo, "-m", "count", "--by", "topic,model", "--grid", "--draws", "0").output
+    output = run("measure", demo, "-m", "count", "--by", "topic,model", "--grid", "--draws", "0").stdout
     assert "count, model across" in output
     assert "comb-large" in output.splitlines()[1]
-    assert "--grid needs one column (labels down) or two" in refused("measure", demo, "--by", "none", "--grid")
+    assert "--grid requires --by with at least one column" in refused("measure", demo, "--by", "none", "--grid")
 
 
 def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
@@ -101,23 +112,23 @@ def test_power_without_a_pilot_plans_a_human_or_machine_study() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["measure", "-m", "coverge"], "no measure is called 'coverge'; did you mean 'coverage'?"),
+        (["measure", "-m", "coverge"], "unknown measure 'coverge'; did you mean 'coverage'?"),
         (["measure", "--label", "redundent"], "did you mean 'redundant'?"),
-        (["measure", "--where", "model=gpt"], "nothing has model 'gpt'"),
+        (["measure", "--where", "model=gpt"], "no row has model 'gpt'"),
         (["measure", "--where", "model"], "is missing\n  model"),
         (["measure", "--by", "modle"], "did you mean 'model'?"),
-        (["measure", "--where", "modle=x"], "--where: nothing is called 'modle'; did you mean 'model'?"),
-        (["measure", "--drop", "grammar-usage:9"], "no such severity; there are: 1, 2, 3"),
-        (["measure", "--kind", "robot"], "no kind of annotator is called 'robot'"),
-        (["measure", "--merge", "redundant=off-prompt+bad-math"], "'redundant' is in use; choose another name"),
-        (["measure", "--resample", "two-way", "-a", "reader-1"], "a two-way interval needs two annotators"),
-        (["test", "--by", "model,topic"], "systems are told apart by one column"),
-        (["test", "-m", "answer:ratng"], "no such question of the document"),
-        (["measure", "-m", "variation", "--sizes", "a"], "expected whole numbers with commas"),
+        (["measure", "--where", "modle=x"], "--where: unknown field 'modle'; did you mean 'model'?"),
+        (["measure", "--drop", "grammar-usage:9"], "unknown severity; available: 1, 2, 3"),
+        (["measure", "--kind", "robot"], "unknown annotator kind 'robot'"),
+        (["measure", "--merge", "redundant=off-prompt+bad-math"], "'redundant' is already in use; use another name"),
+        (["measure", "--cluster", "topik"], "no document has the field 'topik'; did you mean 'topic'"),
+        (["test", "--by", "model,topic"], "systems must be one column"),
+        (["test", "-m", "answer:ratng"], "unknown question about the document"),
+        (["measure", "-m", "variation", "--sizes", "a"], "is not a comma-separated list of whole numbers"),
         (["agree", "-m", "alfa"], "did you mean 'alpha'?"),
-        (["agree", "-a", "nobody"], "no annotator is called 'nobody'"),
+        (["agree", "-a", "nobody"], "unknown annotator 'nobody'"),
         (["test", "--by", "topik"], "did you mean 'topic'?"),
-        (["power", "--half-width", "-1"], "a half-width is more than 0"),
+        (["power", "--half-width", "-1"], "half-width must be more than 0"),
     ],
 )
 def test_slips_are_named(words: list[str], message: str, demo: Path) -> None:
@@ -132,7 +143,9 @@ def test_several_values_of_one_name_are_alternatives(demo: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_intervals(demo: Path) -> None:
-    first, again, other = (run("agree", demo, "--json", "--seed", seed).output for seed in ("1", "1", "2"))
+    first, again, other = (
+        run("agree", demo, "--json", "--interval", "percentile", "--seed", seed).output for seed in ("1", "1", "2")
+    )
     assert first == again != other
 
 
@@ -153,11 +166,11 @@ def test_a_study_without_annotations_has_no_numbers_but_reasons(tmp_path: Path) 
         (["measure", "-m", "count", "--overlap", "union"], "--overlap does not apply to count; it applies to coverage"),
         (["measure", "--sizes", "4"], "--sizes does not apply to coverage, count; it applies to variation"),
         (["measure", "-m", "count-rating", "--by", "model"], "--by does not apply to count-rating"),
-        (["agree", "--align", "overlap"], "--align does not apply to alpha, two-agree, marks on the units of a text"),
+        (["agree", "--align", "overlap"], "--align does not apply to alpha, two-agree, marks on units of text"),
         (["agree", "--gamma", "precision=0.1"], "it applies to gamma, gamma-mean, gamma-texts, gamma-cat, gamma-k"),
         (["agree", "-m", "alpha", "--rest", "majority"], "--rest does not apply to alpha"),
         (["agree", "--who", "--level", "char"], "--level does not apply to --who"),
-        (["agree", "--who", "-m", "alpha"], "--measure does not apply to --who"),
+        (["agree", "--who", "-m", "alpha"], "--measure and --who cannot be used together"),
         (
             ["test", "--what", "human-or-machine", "--correction", "bonferroni"],
             "--correction does not apply to human-or-machine; it applies to systems",
@@ -184,7 +197,15 @@ def test_one_word_for_what_is_counted(demo: Path) -> None:
     agreed = table("agree", demo, "-m", "alpha", "--level", "char", "--draws", "0")
     assert {row["level"] for row in measured} == {"char"}
     assert {row["level"] for row in agreed} == {"char"}
-    assert all(row["why"] == "no resamples were drawn, so no interval" for row in agreed if row["value"] is not None)
+    drawn = table("agree", demo, "-m", "alpha", "--interval", "percentile", "--draws", "0")
+    assert all(
+        row["why"] == "no resamples were drawn, so there is no interval" for row in drawn if row["value"] is not None
+    )
+
+
+def without_notes(printed: str) -> dict[str, Any]:
+    """Return a JSON result without its notes, which say how many parts were reused."""
+    return {name: value for name, value in json.loads(printed).items() if name != "notes"}
 
 
 def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path: Path) -> None:
@@ -194,8 +215,8 @@ def test_gamma_that_was_cut_off_goes_on_from_its_partitions(demo: Path, tmp_path
     with pytest.raises(KeyboardInterrupt):
         compute_agreement(fc.read(demo), ["gamma"], gamma=GammaSettings(samples=2), spread=spread)
     result = run(*words, "--partitions", folder)
-    assert result.stdout == expected
-    assert "3 texts done by an earlier run that was cut off" in result.stderr
+    assert without_notes(result.stdout) == without_notes(expected)
+    assert "3 texts reused from an interrupted run" in result.stderr
     assert not folder.exists()
 
 
@@ -204,10 +225,10 @@ def test_comparisons_that_were_cut_off_go_on_from_their_partitions(demo: Path, t
     folder, expected = tmp_path / "kept", run(*words).stdout
     spread = Executor.from_folder(InterruptedEngine(2), folder)
     with pytest.raises(KeyboardInterrupt):
-        fc.compare(fc.read(demo), statistic="count", draws=50, spread=spread)
+        compare_systems_pairwise(fc.read(demo), statistic="count", draws=50, spread=spread)
     result = run(*words, "--partitions", folder)
-    assert result.stdout == expected
-    assert "2 comparisons done by an earlier run that was cut off" in result.stderr
+    assert without_notes(result.stdout) == without_notes(expected)
+    assert "2 comparisons reused from an interrupted run" in result.stderr
     assert not folder.exists()
 
 

@@ -69,7 +69,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_partitions(texts: Path, tmp_pat
     run_stress_trial(corrupt_documents(documents, ["repeated"], 0), [metric_by_name("rouge1")], 0, 0, spread)
     result = run(*words, "--partitions", folder)
     assert result.stdout == expected
-    assert "16 scores done by an earlier run that was cut off" in result.stderr
+    assert "16 scores reused from an interrupted run" in result.stderr
     assert not folder.exists()
 
 
@@ -101,19 +101,25 @@ def test_what_other_metrics_found_is_kept_when_one_fails(texts: Path) -> None:
     assert result.exit_code == 1
     output = result.stdout
     assert [row["metric"] for row in json.loads(output)["table"]] == ["rouge1"]
-    assert any("gave 0 numbers for 8 texts; it has no rows" in note for note in json.loads(output)["notes"])
+    assert any(
+        "expected 8 numbers, one per text, found 0; the metric has no rows" in note
+        for note in json.loads(output)["notes"]
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--metric", "rouge9"], "no metric is called 'rouge9'"),
+        (["--metric", "rouge9"], "unknown metric 'rouge9'"),
         (["--corruption", "shufled"], "did you mean 'shuffled'"),
-        (["--metric", "detector:"], "--metric detector: say which"),
+        (["--metric", "detector:"], "--metric detector requires a value"),
         (["--metric", "command:no-such-program-anywhere"], "cannot be run: No such file or directory"),
-        (["--metric", f"command:{sys.executable} -c pass"], "gave 0 numbers for"),
-        (["--metric", "code:no_such_module:f"], "No module named 'no_such_module'"),
-        (["--where", "id == 't0'", "--corruption", "human"], "no text can be damaged in this way"),
+        (["--metric", f"command:{sys.executable} -c pass"], "expected 8 numbers, one per text, found 0"),
+        (["--metric", "code:no_such_module:f"], "module 'no_such_module' is not installed"),
+        (
+            ["--where", "id == 't0'", "--corruption", "human"],
+            "no text can be corrupted by human; `finecomb stress --help` lists",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line(texts: Path, words: list[str], message: str) -> None:

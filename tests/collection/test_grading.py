@@ -1,4 +1,4 @@
-"""Grading an attempt, and what the annotator's record keeps of it."""
+"""Tests of grading an attempt, and of the annotator's record afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITEMS = {
 CHOICES = {id: item.given for id, item in ITEMS.items() if isinstance(item.given, Choice)}
 
 
-def answered(id: str, choice: Choice, right: bool, excluded: bool = False) -> Annotation:
+def make_choice_answer(id: str, choice: Choice, right: bool, excluded: bool = False) -> Annotation:
     wrong = next(option.value for option in choice.options if option.value != choice.answer)
     aside = Exclusion(by="ann", when=WHEN, reason="by mistake") if excluded else None
     fields = {"document": id, "annotator": "a", "protocol": PROTOCOL.id, "phase": "qualification", "excluded": aside}
@@ -25,11 +25,11 @@ def answered(id: str, choice: Choice, right: bool, excluded: bool = False) -> An
 
 
 def test_right_answers_score_and_what_was_set_aside_is_blank() -> None:
-    right = {id: answered(id, choice, right=True) for id, choice in CHOICES.items()}
+    right = {id: make_choice_answer(id, choice, right=True) for id, choice in CHOICES.items()}
     first = next(iter(CHOICES))
-    aside = right | {first: answered(first, CHOICES[first], right=True, excluded=True)}
-    wrong = right | {first: answered(first, CHOICES[first], right=False)}
-    scores = [grading.attempt_grade(PROTOCOL, attempt).score for attempt in (right, aside, wrong, {})]
+    aside = right | {first: make_choice_answer(first, CHOICES[first], right=True, excluded=True)}
+    wrong = right | {first: make_choice_answer(first, CHOICES[first], right=False)}
+    scores = [grading.grade_attempt(PROTOCOL, attempt).score for attempt in (right, aside, wrong, {})]
     assert scores[0] > scores[1] == scores[2] > scores[3] == 0
 
 
@@ -48,11 +48,11 @@ def test_an_attempt_is_complete_when_every_item_is_settled() -> None:
 
 def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
     person = Annotator(id="a", kind="human")
-    right = {id: answered(id, choice, right=True) for id, choice in CHOICES.items()}
-    good, bad = grading.attempt_grade(PROTOCOL, right), grading.attempt_grade(PROTOCOL, {})
+    right = {id: make_choice_answer(id, choice, right=True) for id, choice in CHOICES.items()}
+    good, bad = grading.grade_attempt(PROTOCOL, right), grading.grade_attempt(PROTOCOL, {})
     for grade, round in ((bad, 0), (good, 1), (bad, 1), (good, 1)):
         person = grading.with_graded_attempt(PROTOCOL, person, grade, round, WHEN)
-    result = onboarding.qualification_result(PROTOCOL, person)
+    result = onboarding.find_qualification_record(PROTOCOL, person)
     assert result is not None
     assert [attempt.round for attempt in result.attempts] == [0, 1]
     assert (result.score, result.passed) == (good.score, good.passed)
@@ -61,9 +61,9 @@ def test_the_best_attempt_counts_and_a_repeated_one_replaces_itself() -> None:
 def test_results_under_other_protocols_stay() -> None:
     other = PROTOCOL.model_copy(update={"version": "3"})
     person = Annotator(id="a", kind="human", meta={"batch": 7})
-    grade = grading.attempt_grade(PROTOCOL, {})
+    grade = grading.grade_attempt(PROTOCOL, {})
     person = grading.with_graded_attempt(PROTOCOL, person, grade, 0, WHEN)
     person = grading.with_graded_attempt(other, person, grade, 0, WHEN)
-    assert onboarding.qualification_result(PROTOCOL, person) is not None
-    assert onboarding.qualification_result(other, person) == person.qualification
+    assert onboarding.find_qualification_record(PROTOCOL, person) is not None
+    assert onboarding.find_qualification_record(other, person) == person.qualification
     assert person.meta["batch"] == 7

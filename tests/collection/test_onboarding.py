@@ -1,4 +1,4 @@
-"""What comes before the work: each step once and in order, whatever the protocol and whatever is left out."""
+"""Tests of onboarding: each step occurs once and in order, for all protocols and skipped phases."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from finecomb.collection.onboarding import OnboardingSection, PracticeItem, Step
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import ONBOARDING_PHASES, Annotator, Attempt, OnboardingPhase, QualificationRecord, Settings
 
-ALL = {name: protocols.load(name) for name in protocols.names()}
+PROTOCOL_BY_NAME = {name: protocols.load(name) for name in protocols.names()}
 skips = st.sets(st.sampled_from(ONBOARDING_PHASES)).map(lambda each: tuple(sorted(each)))
-ways = st.sampled_from(sorted(ALL)).map(ALL.__getitem__)
+ways = st.sampled_from(sorted(PROTOCOL_BY_NAME)).map(PROTOCOL_BY_NAME.__getitem__)
 
 
 def with_attempts(protocol: Protocol, attempts: int) -> Protocol:
@@ -28,8 +28,8 @@ def with_attempts(protocol: Protocol, attempts: int) -> Protocol:
 
 
 @dataclass
-class Walker:
-    """Somebody who does whatever comes; attempts pass or fail as `passes` says."""
+class SimulatedAnnotator:
+    """Annotator who completes every step; attempts pass or fail as in `passes`."""
 
     protocol: Protocol
     settings: Settings
@@ -56,10 +56,10 @@ class Walker:
             self.grade(stop.round)
 
     def grade(self, round: int) -> None:
-        before = onboarding.qualification_result(self.protocol, self.annotator)
+        before = onboarding.find_qualification_record(self.protocol, self.annotator)
         tried = (*(before.attempts if before else ()), Attempt(round=round, score=1))
         made = QualificationRecord(protocol=self.protocol.id, score=1, passed=self.passes[round], attempts=tried)
-        self.annotator = onboarding.with_qualification(self.annotator, made)
+        self.annotator = onboarding.with_qualification_record(self.annotator, made)
 
     def walk(self) -> str:
         for _ in range(500):
@@ -67,7 +67,7 @@ class Walker:
             if isinstance(now, str):
                 return now
             self.do(now)
-        raise AssertionError("the way has no end")
+        raise AssertionError("the onboarding does not end")
 
     def legs(self) -> list[OnboardingSection]:
         return onboarding.progress_bar_sections(
@@ -76,33 +76,33 @@ class Walker:
 
 
 @st.composite
-def walkers(draw: st.DrawFn) -> Walker:
+def simulated_annotators(draw: st.DrawFn) -> SimulatedAnnotator:
     attempts = draw(st.integers(1, 3))
     protocol = with_attempts(draw(ways), attempts)
     arms = [each.name for each in protocol.conditions] or [""]
     passes = draw(st.lists(st.booleans(), min_size=attempts, max_size=attempts))
     who = Annotator(id="ann", kind="human", condition=draw(st.sampled_from(arms)))
-    return Walker(protocol, Settings(skip=draw(skips)), passes, who)
+    return SimulatedAnnotator(protocol, Settings(skip=draw(skips)), passes, who)
 
 
-def phase(stop: StepOrItem) -> OnboardingPhase:
+def phase_of(stop: StepOrItem) -> OnboardingPhase:
     return stop.phase
 
 
-@given(walkers())
-def test_each_step_comes_once_in_order_and_the_way_ends(walker: Walker) -> None:
+@given(simulated_annotators())
+def test_each_step_comes_once_in_order_and_the_way_ends(walker: SimulatedAnnotator) -> None:
     end = walker.walk()
     keys = [(each.id, 0) if isinstance(each, Step) else (each.document, each.round) for each in walker.met]
     assert len(set(keys)) == len(keys)
-    places = [ONBOARDING_PHASES.index(phase(each)) for each in walker.met]
+    places = [ONBOARDING_PHASES.index(phase_of(each)) for each in walker.met]
     assert places == sorted(places)
-    assert not {phase(each) for each in walker.met} & set(walker.settings.skip)
+    assert not {phase_of(each) for each in walker.met} & set(walker.settings.skip)
     tested = walker.protocol.qualification is not None and "qualification" not in walker.settings.skip
     assert end == ("work" if not tested or any(walker.passes) else "screened-out")
 
 
-@given(walkers())
-def test_what_the_protocol_has_and_nobody_skips_is_met(walker: Walker) -> None:
+@given(simulated_annotators())
+def test_what_the_protocol_has_and_nobody_skips_is_met(walker: SimulatedAnnotator) -> None:
     walker.walk()
     asked, skip = walker.protocol, walker.settings.skip
     kinds = [each.kind for each in walker.met if isinstance(each, Step)]
@@ -114,8 +114,8 @@ def test_what_the_protocol_has_and_nobody_skips_is_met(walker: Walker) -> None:
     assert trained == {f"{asked.id}/{each.name}" for each in exercises}
 
 
-@given(walkers())
-def test_another_attempt_repeats_the_test_only_and_all_of_it(walker: Walker) -> None:
+@given(simulated_annotators())
+def test_another_attempt_repeats_the_test_only_and_all_of_it(walker: SimulatedAnnotator) -> None:
     walker.walk()
     rounds: dict[int, list[str]] = {}
     for each in walker.met:
@@ -130,8 +130,8 @@ def test_another_attempt_repeats_the_test_only_and_all_of_it(walker: Walker) -> 
     ]
 
 
-@given(walkers())
-def test_a_finished_way_never_goes_back(walker: Walker) -> None:
+@given(simulated_annotators())
+def test_a_finished_way_never_goes_back(walker: SimulatedAnnotator) -> None:
     end = walker.walk()
     assert walker.here() == end
     before = len(walker.met)
@@ -144,8 +144,8 @@ def test_a_finished_way_never_goes_back(walker: Walker) -> None:
     assert len(walker.met) == before
 
 
-@given(walkers())
-def test_the_legs_go_from_ahead_through_now_to_done(walker: Walker) -> None:
+@given(simulated_annotators())
+def test_the_legs_go_from_ahead_through_now_to_done(walker: SimulatedAnnotator) -> None:
     order = {"ahead": 0, "now": 1, "done": 2}
     states = {leg.phase: 0 for leg in walker.legs()}
     while not isinstance(now := walker.here(), str):
@@ -160,38 +160,40 @@ def test_the_legs_go_from_ahead_through_now_to_done(walker: Walker) -> None:
 
 @pytest.mark.parametrize("name", ["scarecrow", "accuracy", "snac"])
 def test_who_passed_elsewhere_skips_training_and_test(name: str) -> None:
-    asked = ALL[name]
+    asked = PROTOCOL_BY_NAME[name]
     known = Annotator(
         id="ann", kind="human", qualification=QualificationRecord(protocol=asked.id, score=95, passed=True)
     )
-    walker = Walker(asked, Settings(), annotator=known)
+    walker = SimulatedAnnotator(asked, Settings(), annotator=known)
     assert walker.walk() == "work"
-    assert {phase(each) for each in walker.met} <= {"survey", "instructions"}
+    assert {phase_of(each) for each in walker.met} <= {"survey", "instructions"}
     other = known.model_copy(update={"qualification": QualificationRecord(protocol=f"{name}@0", score=95, passed=True)})
-    walker = Walker(asked, Settings(), [True], annotator=other)
+    walker = SimulatedAnnotator(asked, Settings(), [True], annotator=other)
     assert walker.walk() == "work"
-    assert "qualification" in {phase(each) for each in walker.met}
-    assert onboarding._all_qualification_records(walker.annotator)[1].protocol == f"{name}@0"  # kept beside the new one
+    assert "qualification" in {phase_of(each) for each in walker.met}
+    assert (
+        onboarding._all_qualification_records(walker.annotator)[1].protocol == f"{name}@0"
+    )  # kept next to the new one
 
 
 def test_who_failed_elsewhere_has_the_attempts_that_are_left() -> None:
-    asked = with_attempts(ALL["accuracy"], 2)
+    asked = with_attempts(PROTOCOL_BY_NAME["accuracy"], 2)
     tried = QualificationRecord(protocol=asked.id, score=10, passed=False, attempts=(Attempt(round=0, score=10),))
     known = Annotator(id="ann", kind="human", qualification=tried)
-    walker = Walker(asked, Settings(), [False, True], annotator=known)
+    walker = SimulatedAnnotator(asked, Settings(), [False, True], annotator=known)
     assert walker.walk() == "work"
     assert {each.round for each in walker.met if each.phase == "qualification"} == {1}
-    assert Walker(
+    assert SimulatedAnnotator(
         with_attempts(asked, 1), Settings(skip=("survey", "instructions", "training")), annotator=known
     ).walk() == ("screened-out")
 
 
 def test_steps_of_another_version_do_not_count() -> None:
-    asked = ALL["likert"]
-    walker = Walker(asked, Settings())
+    asked = PROTOCOL_BY_NAME["likert"]
+    walker = SimulatedAnnotator(asked, Settings())
     assert walker.walk() == "work"
     later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
-    again = Walker(later, Settings(), annotator=walker.annotator)
+    again = SimulatedAnnotator(later, Settings(), annotator=walker.annotator)
     assert [each.id for each in ([again.here()])] == ["instructions"]
     assert again.walk() == "work"
     assert len(again.annotator.meta["steps"]) == 2  # type: ignore[arg-type]
@@ -200,4 +202,4 @@ def test_steps_of_another_version_do_not_count() -> None:
 @pytest.mark.parametrize("steps", ["none", 3, [None, 4, {"step": "instructions"}], {}])
 def test_strange_steps_in_imported_records_count_for_nothing(steps: Any) -> None:
     who = Annotator(id="ann", kind="human", meta={"steps": steps})
-    assert Walker(ALL["likert"], Settings(), annotator=who).here().id == "instructions"
+    assert SimulatedAnnotator(PROTOCOL_BY_NAME["likert"], Settings(), annotator=who).here().id == "instructions"

@@ -1,4 +1,4 @@
-"""What people earn, what a study costs, and the files that platforms take."""
+"""Tests of earnings, study costs and pay files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from finecomb.collection.pay import (
     compute_earnings,
     escape_formula,
     format_pay_file,
-    study_cost,
+    study_cost_so_far,
 )
 from finecomb.core.records import (
     Attempt,
@@ -48,7 +48,7 @@ def test_who_does_not_pass_is_paid_for_taking_part() -> None:
     assert (one.stage, one.pay) == ("screened-out", 1)
     (other, _) = compute_earnings(
         make_rating_study(settings=PRICED_SETTINGS, qualification=failed), [], TURING
-    )  # another protocol's test
+    )  # qualification of another protocol
     assert (other.stage, other.pay) == ("invited", 0)
 
 
@@ -66,32 +66,44 @@ def test_time_on_pages_counts() -> None:
     assert one.minutes == 2
 
 
-def person(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = "", pay: float = 2) -> Earnings:
+def make_earnings(who: str = "a", worker: str = "w1", amount: float = 0, reason: str = "", pay: float = 2) -> Earnings:
     return Earnings(who, worker, "s1", "done", False, 2, 30.0, pay, Bonus(amount, reason))
 
 
 def test_cost_is_pay_and_bonus_with_fees_and_staff() -> None:
-    found = study_cost(PRICED_SETTINGS, [person(amount=1, reason="well done"), person("b", pay=4), person("c", pay=0)])
+    found = study_cost_so_far(
+        PRICED_SETTINGS,
+        [make_earnings(amount=1, reason="well done"), make_earnings("b", pay=4), make_earnings("c", pay=0)],
+    )
     assert (found.pay, found.bonus, found.staff) == (6, 1, 60)
     assert found.fees == pytest.approx(1.4)
     assert found.total == pytest.approx(68.4)
-    assert found.per_hour == pytest.approx(7)  # of 6 and 8; who is not paid does not count
-    assert study_cost(Settings(), []).per_hour is None
+    assert found.per_hour == pytest.approx(7)  # median of 6 and 8; unpaid people do not count
+    assert study_cost_so_far(Settings(), []).per_hour is None
 
 
-def timed(minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0) -> Earnings:
+def make_timed_earnings(
+    minutes: float, pay: float = 2, cell: str = "c", excluded: bool = False, bonus: float = 0
+) -> Earnings:
     return Earnings("a", "w", "s", "done", excluded, 2, minutes, pay, Bonus(bonus, "r" if bonus else ""), cell=cell)
 
 
 def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
-    people = [timed(10), timed(8), timed(5), timed(60, excluded=True), timed(5, cell="quick"), timed(9, cell="")]
+    people = [
+        make_timed_earnings(10),
+        make_timed_earnings(8),
+        make_timed_earnings(5),
+        make_timed_earnings(60, excluded=True),
+        make_timed_earnings(5, cell="quick"),
+        make_timed_earnings(9, cell=""),
+    ]
     slow, quick = pay.cell_hourly_pay(people, 16)
     assert (slow.cell, slow.lacking, len(slow.people)) == ("c", 0.14, 4)
     assert slow.per_hour == pytest.approx(15)
     assert (quick.cell, quick.lacking) == ("quick", 0)
     assert [row.lacking for row in pay.cell_hourly_pay(people, None)] == [0, 0]
-    assert pay.cell_hourly_pay([timed(0)], 16)[0].per_hour is None
-    assert pay.cell_hourly_pay([timed(5, cell="")], 16) == []
+    assert pay.cell_hourly_pay([make_timed_earnings(0)], 16)[0].per_hour is None
+    assert pay.cell_hourly_pay([make_timed_earnings(5, cell="")], 16) == []
 
 
 @given(
@@ -99,7 +111,7 @@ def test_the_bonus_that_brings_the_median_of_a_cell_up_to_the_floor() -> None:
     st.floats(1, 40).map(lambda value: round(value, 2)),
 )
 def test_the_bonus_is_the_least_in_cents_that_is_enough(work: list[tuple[float, float]], floor: float) -> None:
-    (row,) = pay.cell_hourly_pay([timed(minutes, amount) for minutes, amount in work], floor)
+    (row,) = pay.cell_hourly_pay([make_timed_earnings(minutes, amount) for minutes, amount in work], floor)
 
     def median_with(bonus: float) -> float:
         return statistics.median(60 * (amount + bonus) / minutes for minutes, amount in work)
@@ -112,12 +124,16 @@ def test_the_bonus_is_the_least_in_cents_that_is_enough(work: list[tuple[float, 
 
 
 def test_what_lacks_to_the_floor_comes_on_top_of_a_bonus() -> None:
-    assert pay.top_up_bonus(Bonus(), 0.5) == Bonus(0.5, "pay for the time that it took")
-    assert pay.top_up_bonus(Bonus(1, "well done"), 0.5) == Bonus(1.5, "well done; pay for the time that it took")
+    assert pay.top_up_bonus(Bonus(), 0.5) == Bonus(0.5, "adjustment for the time spent")
+    assert pay.top_up_bonus(Bonus(1, "well done"), 0.5) == Bonus(1.5, "well done; adjustment for the time spent")
 
 
 def test_files_for_platforms() -> None:
-    everybody = [person(amount=1.255, reason="=careful, work"), person("b", "w2"), person("c", "", amount=3)]
+    everybody = [
+        make_earnings(amount=1.255, reason="=careful, work"),
+        make_earnings("b", "w2"),
+        make_earnings("c", "", amount=3),
+    ]
     assert format_pay_file("prolific", everybody) == "w1,1.26\n"
     assert format_pay_file("mturk", everybody).splitlines()[1] == 'w1,s1,1.26,"\'=careful, work"'
     rows = list(csv.DictReader(io.StringIO(format_pay_file("pay", everybody))))

@@ -1,4 +1,4 @@
-"""Suggestions by Clark's rules: what is noticed, what is not, and that fast code equals its definition."""
+"""Tests of screening by Clark's rules, also against slow definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import finecomb as fc
 from finecomb.collection.screening import (
-    PASSAGE_WORD_COUNT,
+    PASSAGE_NGRAM_SIZE,
     WrittenExplanation,
     attention_check_results,
     claimed_author,
@@ -27,16 +27,16 @@ from finecomb.core.span import Span
 from finecomb.core.study import Study
 
 TURING = fc.protocol("turing")
-QUESTION = {each.name: each for each in TURING.document_questions}
+QUESTION_BY_NAME = {each.name: each for each in TURING.document_questions}
 TEXT = "The ferry left Saltby at dawn, and nobody on the pier waved except the man with the yellow umbrella."
 
 
-def rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
-    question = QUESTION["why" if rating == 1 else "change"]
+def broken_rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
+    question = QUESTION_BY_NAME["why" if rating == 1 else "change"]
     return [
         rule
         for rule, *_ in find_explanation_objections(
-            WrittenExplanation(answer, question, rating, QUESTION["rating"], (text,))
+            WrittenExplanation(answer, question, rating, QUESTION_BY_NAME["rating"], (text,))
         )
     ]
 
@@ -64,17 +64,17 @@ def rules(answer: str, rating: int, text: str = TEXT) -> list[str]:
     ],
 )
 def test_explanations(answer: str, rating: int, expected: list[str]) -> None:
-    assert rules(answer, rating) == expected
+    assert broken_rules(answer, rating) == expected
 
 
 def test_words_are_judged_in_english_only() -> None:
-    question = QUESTION["why"]
-    said = WrittenExplanation("I selected this rating because", question, 1, QUESTION["rating"], (TEXT,))
+    question = QUESTION_BY_NAME["why"]
+    said = WrittenExplanation("I selected this rating because", question, 1, QUESTION_BY_NAME["rating"], (TEXT,))
     assert [rule for rule, *_ in find_explanation_objections(said, english=False)] == []
 
 
 def test_a_sentence_in_a_script_without_spaces_is_not_too_short() -> None:
-    said = WrittenExplanation("这个故事很奇怪", QUESTION["why"], 1, None, ("",))
+    said = WrittenExplanation("这个故事很奇怪", QUESTION_BY_NAME["why"], 1, None, ("",))
     assert list(find_explanation_objections(said, english=False)) == []
 
 
@@ -89,7 +89,7 @@ def test_passages_are_runs_that_both_have(own: list[str], source: list[str]) -> 
         return [
             (s, e)
             for s, e in itertools.combinations(range(len(of) + 1), 2)
-            if e - s >= PASSAGE_WORD_COUNT and s <= at < e
+            if e - s >= PASSAGE_NGRAM_SIZE and s <= at < e
         ]
 
     def anywhere(run: list[str]) -> bool:
@@ -101,7 +101,7 @@ def test_passages_are_runs_that_both_have(own: list[str], source: list[str]) -> 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.sampled_from([1, 2, 3, 4]))
 def test_any_answer_can_be_looked_at(answer: str, text: str, rating: int) -> None:
-    found = rules(answer, rating, text)
+    found = broken_rules(answer, rating, text)
     assert ("too-short" in found) == (len(split_normalised_words(answer)) < 3)
     assert len(found) == len(set(found)) or "instructions" in found
 
@@ -114,13 +114,13 @@ def test_a_claim_names_a_side_that_was_named(own: list[str]) -> None:
 @given(st.lists(st.sampled_from("ferry pier umbrella waved".split()), min_size=4, max_size=9))
 def test_a_whole_copy_is_always_noticed(own: list[str]) -> None:
     text = " ".join(own)
-    assert "copied" in rules(text, 1, f"Once {text} again")
+    assert "copied" in broken_rules(text, 1, f"Once {text} again")
 
 
-# --- a study -----------------------------------------------------------------------------------------------------
+# --- studies -----------------------------------------------------------------------------------------------------
 
 
-def study(*annotations: Annotation, checks: tuple[str, ...] = (), **more: object) -> Study:
+def make_study(*annotations: Annotation, checks: tuple[str, ...] = (), **more: object) -> Study:
     documents = [Document(id=id, text=TEXT, context={"prompt": "Write about a ferry."}) for id in ("d1", "d2", "d3")]
     people = [Annotator(id="a", kind="human"), Annotator(id="b", kind="human", **more)]
     machines = [Annotator(id="m", kind="llm"), Annotator(id="g", kind="gold")]
@@ -128,7 +128,7 @@ def study(*annotations: Annotation, checks: tuple[str, ...] = (), **more: object
     return Study.from_items([settings, TURING, *documents, *people, *machines, *annotations])
 
 
-def rated(id: str, document: str, why: str, annotator: str = "a", **more: object) -> Annotation:
+def make_rating(id: str, document: str, why: str, annotator: str = "a", **more: object) -> Annotation:
     answers = {"rating": 1, "why": why}
     return Annotation(
         id=id,
@@ -140,50 +140,58 @@ def rated(id: str, document: str, why: str, annotator: str = "a", **more: object
     )
 
 
-ODD = "The umbrella is odd enough for a person."
+GOOD_EXPLANATION = "The umbrella is odd enough for a person."
 
 
 def test_only_work_that_counts_is_looked_at() -> None:
     aside = Exclusion(by="ann", reason="asleep")
     found = screen_annotations(
-        study(
-            rated("counts", "d1", "good"),
-            rated("draft", "d2", "good", status="draft"),
-            rated("practice", "d3", "good", phase="training"),
-            rated("aside", "d2", "good", "b", excluded=aside),
-            rated("machine", "d1", "good", "m"),
+        make_study(
+            make_rating("counts", "d1", "good"),
+            make_rating("draft", "d2", "good", status="draft"),
+            make_rating("practice", "d3", "good", phase="training"),
+            make_rating("aside", "d2", "good", "b", excluded=aside),
+            make_rating("machine", "d1", "good", "m"),
         )
     )
     assert [(each.annotation, each.rule) for each in found] == [("counts", "too-short")]
-    assert screen_annotations(study(rated("x", "d1", "good", "b"), excluded=aside)) == []
+    assert screen_annotations(make_study(make_rating("x", "d1", "good", "b"), excluded=aside)) == []
 
 
 def test_the_same_words_about_two_texts_are_noticed_once_for_each() -> None:
-    found = screen_annotations(study(rated("1", "d1", ODD), rated("2", "d2", ODD.upper()), rated("3", "d1", ODD, "b")))
+    found = screen_annotations(
+        make_study(
+            make_rating("1", "d1", GOOD_EXPLANATION),
+            make_rating("2", "d2", GOOD_EXPLANATION.upper()),
+            make_rating("3", "d1", GOOD_EXPLANATION, "b"),
+        )
+    )
     assert [(each.annotation, each.reason) for each in found] == [
-        ("1", "the same words as for d2"),
-        ("2", "the same words as for d1"),
+        ("1", "repeats the answer about d2"),
+        ("2", "repeats the answer about d1"),
     ]
 
 
 def test_an_answer_that_is_no_longer_asked_for_is_not_looked_at() -> None:
-    both = {"rating": 1, "why": ODD, "change": "good"}
+    both = {"rating": 1, "why": GOOD_EXPLANATION, "change": "good"}
     work = Annotation(id="1", document="d1", annotator="a", protocol=TURING.id, answers=both)
-    assert screen_annotations(study(work)) == []
+    assert screen_annotations(make_study(work)) == []
 
 
 def test_what_was_kept_says_so() -> None:
-    (one,) = screen_annotations(study(rated("1", "d1", "good", meta={"kept": ["too-short"]})))
+    (one,) = screen_annotations(make_study(make_rating("1", "d1", "good", meta={"kept": ["too-short"]})))
     assert one.kept
-    (other,) = screen_annotations(study(rated("1", "d1", "good", meta={"kept": ["vague"]})))
+    (other,) = screen_annotations(make_study(make_rating("1", "d1", "good", meta={"kept": ["vague"]})))
     assert not other.kept
 
 
 def test_failed_checks_come_with_what_was_missed() -> None:
     gold = Annotation(id="g1", document="d1", annotator="g", protocol=TURING.id, answers={"rating": 4})
-    found = screen_annotations(study(gold, rated("1", "d1", ODD), checks=("d1",)))
-    assert [(each.rule, each.evidence) for each in found] == [("failed-check", "rating is 4, answered 1")]
-    assert attention_check_results(study(gold, rated("1", "d1", ODD), checks=("d1",))) == {"1": False}
+    found = screen_annotations(make_study(gold, make_rating("1", "d1", GOOD_EXPLANATION), checks=("d1",)))
+    assert [(each.rule, each.evidence) for each in found] == [("failed-check", "rating: expected 4, found 1")]
+    assert attention_check_results(make_study(gold, make_rating("1", "d1", GOOD_EXPLANATION), checks=("d1",))) == {
+        "1": False
+    }
 
 
 def test_a_check_with_marks_needs_all_of_them_and_one_without_needs_none() -> None:

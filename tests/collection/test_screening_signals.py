@@ -1,4 +1,4 @@
-"""Signs that somebody did not read, or is here twice: what is noticed, and what is not."""
+"""Tests of screening signals: hints that a person did not read, or takes part more than once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from finecomb.core.study import Study
 from tests.collection.rating_studies import make_rating, make_rating_study
 
 
-def signs(found: Study, *came: Arrival) -> dict[str, list[str]]:
+def signal_texts_by_annotator(found: Study, *came: Arrival) -> dict[str, list[str]]:
     return {who: [each.sign for each in every] for who, every in signals_by_annotator(found, came).items()}
 
 
 def test_ordinary_work_is_not_noticed() -> None:
     work = [make_rating(n, rating=1 + n % 4, why=f"Reason number {n} is about the pier") for n in range(6)]
-    assert signs(make_rating_study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y"))) == {}
+    assert (
+        signal_texts_by_annotator(make_rating_study(*work), Arrival("a", 0, ArrivalSource(device="x", address="y")))
+        == {}
+    )
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(2.0, True), (11.9, True), (12.1, False), (60.0, False)])
@@ -33,25 +36,27 @@ def test_two_hundred_words_take_more_than_twelve_seconds(seconds: float, expecte
     assert bool(found) == expected
     if expected:
         assert found["a"][0].say == (
-            f"1 of 2 texts handed in faster than anybody reads: d0, 200 words, in {seconds:.0f} s."
+            f"1 of 2 texts were submitted faster than anyone can read: d0 (200 words) in {seconds:.0f} seconds."
         )
 
 
 def test_the_same_answer_twice_or_by_two_people_is_noticed() -> None:
     why = "The pier is too odd for that"
-    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, why=why.upper()))) == {"a": ["copied"]}
-    assert signs(make_rating_study(make_rating(0, why=why), make_rating(1, "b", why=why))) == {
+    assert signal_texts_by_annotator(make_rating_study(make_rating(0, why=why), make_rating(1, why=why.upper()))) == {
+        "a": ["copied"]
+    }
+    assert signal_texts_by_annotator(make_rating_study(make_rating(0, why=why), make_rating(1, "b", why=why))) == {
         "a": ["shared"],
         "b": ["shared"],
     }
     assert (
-        signs(make_rating_study(make_rating(0, why="so odd"), make_rating(1, why="so odd"))) == {}
-    )  # short ones happen
+        signal_texts_by_annotator(make_rating_study(make_rating(0, why="so odd"), make_rating(1, why="so odd"))) == {}
+    )  # short answers can coincide
 
 
 def test_five_equal_ratings_are_noticed_and_four_are_not() -> None:
-    assert signs(make_rating_study(*(make_rating(n) for n in range(5)))) == {"a": ["alike"]}
-    assert signs(make_rating_study(*(make_rating(n) for n in range(4)))) == {}
+    assert signal_texts_by_annotator(make_rating_study(*(make_rating(n) for n in range(5)))) == {"a": ["alike"]}
+    assert signal_texts_by_annotator(make_rating_study(*(make_rating(n) for n in range(4)))) == {}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_marks_over_most_of_a_tests_text_are_noticed(share: float, count: int, e
         active_seconds=900,
     )
     found = Study.from_items([Settings(), asked, Annotator(id="a", kind="human"), tested])
-    assert signs(found).get("a", []) == expected
+    assert signal_texts_by_annotator(found).get("a", []) == expected
 
 
 def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -> None:
@@ -88,21 +93,26 @@ def test_one_browser_with_two_names_is_noticed_and_an_address_is_called_weak() -
         "a": ["browser", "address"],
         "b": ["browser", "address"],
     }
-    assert found["a"][0].say == "The same browser signed in as b too."
+    assert found["a"][0].say == "The same browser was used to sign in as b."
     assert found["a"][1].weak
-    assert "this alone says little" in found["a"][1].say
+    assert "this alone means little" in found["a"][1].say
 
 
 def test_nobody_shares_what_is_not_known() -> None:
-    assert signs(make_rating_study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())) == {}
+    assert (
+        signal_texts_by_annotator(
+            make_rating_study(), Arrival("a", 0, ArrivalSource()), Arrival("b", 0, ArrivalSource())
+        )
+        == {}
+    )
 
 
 def test_many_sign_ins_and_several_sessions_are_noticed() -> None:
-    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))) == {
-        "a": ["often"]
-    }
-    assert signs(make_rating_study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))) == {
-        "a": ["often"]
-    }
+    assert signal_texts_by_annotator(
+        make_rating_study(), *(Arrival("a", n, ArrivalSource(device="x")) for n in range(11))
+    ) == {"a": ["often"]}
+    assert signal_texts_by_annotator(
+        make_rating_study(), *(Arrival("a", n, ArrivalSource(device=f"x{n}")) for n in range(4))
+    ) == {"a": ["often"]}
     twice = [Arrival("a", n, ArrivalSource("mturk", "w", session=f"s{n}")) for n in range(2)]
-    assert signs(make_rating_study(), *twice) == {"a": ["again"]}
+    assert signal_texts_by_annotator(make_rating_study(), *twice) == {"a": ["again"]}

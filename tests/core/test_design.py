@@ -7,9 +7,10 @@ from pydantic import ValidationError
 
 from finecomb import protocols
 from finecomb.core.design import design_cells, design_problems
+from finecomb.core.question import Question
 from finecomb.core.records import Design, Document, Settings
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 
 DOMAINS = ["stories", "news", "recipes"]
 CLARK: dict[str, Any] = {
@@ -66,9 +67,9 @@ def test_texts_by_people_go_with_every_model() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"cells": []}, "needs either `cross`"),
-        ({"people": None}, "how many accepted people"),
-        ({"currency": ""}, "which currency"),
+        ({"cells": []}, "requires either `cross`"),
+        ({"people": None}, "number of accepted people"),
+        ({"currency": ""}, "the pay currency is missing"),
         ({"cells": [{"factors": {}}]}, "has no factors"),
         ({"cells": [{"factors": {"domain": ["news", "news"]}}]}, "lists 'news' twice"),
         ({"cell": 1}, "Extra inputs"),
@@ -88,17 +89,17 @@ def block(**factors: object) -> dict[str, Any]:
     [
         (
             {"cells": [block(), block(domain=["stories", "news"])]},
-            "cells overlap: 2 of them are condition none, domain",
+            "2 cells have the same factors (condition none, domain",
         ),
-        ({"cells": [block(), {"factors": {"condition": "none"}}]}, "every cell needs the same"),
-        ({"cells": [block(model="gpt4")], "texts": 6}, "cell none/gpt4/news cannot be filled: 5 texts fit"),
-        ({"texts": 11}, "but everybody there reads 11"),
+        ({"cells": [block(), {"factors": {"condition": "none"}}]}, "all cells must have the same factors"),
+        ({"cells": [block(model="gpt4")], "texts": 6}, "none/gpt4/news needs 6 texts per person, but 5 texts match"),
+        ({"texts": 11}, "needs 11 texts per person"),
         ({"cells": [block(condition="exampels")]}, "did you mean 'examples'"),
         ({"cells": [{**block(), "training": "practice"}]}, "condition 'practice' is not in protocol turing@"),
         ({"cells": [block(genre="crime")]}, "factor 'genre' is neither"),
-        ({"cross": {"domain": ["news"], "model": ["gpt3"]}, "cells": []}, "add the factor `condition`"),
-        ({"cross": {"domain": ["news"], "condition": ["none"]}, "cells": []}, "has no factor 'model'"),
-        ({"eligible": {"age": [18]}}, "which turing@"),
+        ({"cross": {"domain": ["news"], "model": ["gpt3"]}, "cells": []}, "add the factor to the cells"),
+        ({"cross": {"domain": ["news"], "condition": ["none"]}, "cells": []}, "factor 'model' is missing"),
+        ({"eligible": {"age": [18]}}, "which protocol turing@"),
     ],
 )
 def test_a_design_that_cannot_be_filled_is_a_problem(changed: dict[str, Any], message: str) -> None:
@@ -110,8 +111,8 @@ def test_a_design_that_cannot_be_filled_is_a_problem(changed: dict[str, Any], me
 def test_check_says_so_before_anybody_is_recruited() -> None:
     settings = Settings(protocols=(TURING.id,), design=Design.model_validate({**CLARK, "texts": 99}))
     documents = [Document(id=id, text=id, meta=meta) for id, meta in metas().items()]
-    problems = check(Study.from_items([settings, TURING, *documents]))
-    assert len([problem for problem in problems if "cannot be filled" in problem.message]) == 15
+    problems = check_study(Study.from_items([settings, TURING, *documents]))
+    assert len([problem for problem in problems if "texts per person, but" in problem.message]) == 15
 
 
 def test_who_is_eligible_is_said_by_the_survey() -> None:
@@ -119,6 +120,13 @@ def test_who_is_eligible_is_said_by_the_survey() -> None:
         {**CLARK, "eligible": {"native": True}, "cells": [{**block(), "eligible": {"age": ["adult"]}}]}
     )
     (cell,) = design_cells(design)
-    assert cell.admits({"native": True, "age": "adult"})
-    assert not cell.admits({"native": False, "age": "adult"})
-    assert not cell.admits({"native": True})
+    assert cell.accepts_annotator({"native": True, "age": "adult"})
+    assert not cell.accepts_annotator({"native": False, "age": "adult"})
+    assert not cell.accepts_annotator({"native": True})
+
+
+def test_an_eligible_answer_that_cannot_be_given_is_named_though_others_can() -> None:
+    survey = (Question(name="age", ask="How old are you?", scale="nominal", options=("child", "adult")),)
+    design = Design.model_validate({**CLARK, "eligible": {"age": ["adult", "adlut"]}})
+    problems = design_problems(design, TURING.model_copy(update={"survey": survey}), metas())
+    assert problems == ["design: eligibility by 'age': answer 'adlut' to 'age': expected one of child, adult"]

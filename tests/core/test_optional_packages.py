@@ -15,11 +15,12 @@ import finecomb
 from finecomb.cli import main
 from finecomb.cli.commands import COMMANDS
 from finecomb.core.errors import FinecombError
-from finecomb.core.optional_packages import EXTRA_BY_MODULE, need_packages, optional_package
+from finecomb.core.optional_packages import EXTRA_BY_MODULE, import_optional_package, require_packages
+from finecomb.formats import write as write_study
 
 SOURCE = Path(finecomb.__file__).parent
 PROJECT = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NOT_IN_AN_EXTRA = {"pandas"}
+NOT_IN_AN_EXTRA = {"pandas", "compression"}  # the second is in the standard library since Python 3.14
 """For types only, or for who has it anyway."""
 MODULE_OF = {"pyyaml": "yaml", "vl-convert-python": "vl_convert"}
 COMES_WITH = {"pydantic_core": "pydantic", "starlette": "fastapi"}
@@ -64,11 +65,11 @@ def test_an_extra_brings_the_package(module: str, extra: str) -> None:
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    message = r"^tokens need the package spacy; pip install 'finecomb\[models\]'$"
+    message = r"^tokens need the package spacy; run `pip install 'finecomb\[models\]'`$"
     with pytest.raises(FinecombError, match=message):
-        optional_package("tokens need", "spacy")
+        import_optional_package("tokens need", "spacy")
     with pytest.raises(FinecombError, match=message):
-        need_packages("tokens need", "polars", "spacy")
+        require_packages("tokens need", "polars", "spacy")
 
 
 def default_install(*words: str) -> subprocess.CompletedProcess[str]:
@@ -79,12 +80,25 @@ def test_without_the_servers_packages_a_command_ends_with_one_line(tmp_path: Pat
     """It was a traceback for links, backup, restore, repair and forget."""
     result = default_install("links", str(tmp_path))
     assert result.returncode == 1
-    assert result.stderr == "finecomb: this command needs the package sqlalchemy; pip install 'finecomb[server]'\n"
+    assert (
+        result.stderr == "finecomb: this command needs the package sqlalchemy; run `pip install 'finecomb[server]'`\n"
+    )
 
 
 def test_prompts_can_be_read_without_the_packages_that_calls_need() -> None:
     result = default_install("prompts", "show", "scarecrow")
     assert "Grammar" in result.stdout, result.stderr
+
+
+def test_figures_are_drawn_in_the_default_install(tmp_path: Path) -> None:
+    """Altair was needed for figures of validations and of papers."""
+    write_study(finecomb.demo(), tmp_path / "study")
+    study, plot, report = (str(tmp_path / name) for name in ("study", "plot.pdf", "report"))
+    words = ("score", study, "--judge", "reader-1", "--draws", "20", "--plot", plot, "--report", report)
+    result = default_install(*words)
+    assert result.returncode == 0, result.stderr
+    assert Path(plot).read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "report" / "precision-recall.svg").is_file()
 
 
 @pytest.mark.long

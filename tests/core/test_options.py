@@ -9,7 +9,7 @@ from finecomb.core.options import (
     OptionValues,
     join_names,
     merge_option_specs,
-    option,
+    option_field,
     option_specs,
     reject_unknown_options,
 )
@@ -19,8 +19,8 @@ from finecomb.core.options import (
 class Pears:
     """Options of one toy."""
 
-    weight: float = option(1.0, "How heavy.")
-    sizes: tuple[int, ...] = option((2, 3), "Which sizes.", commas=True)
+    weight: float = option_field(1.0, help="How heavy.")
+    sizes: tuple[int, ...] = option_field((2, 3), help="Which sizes.", commas=True)
     hidden: int = 7
 
 
@@ -28,8 +28,8 @@ class Pears:
 class Plums:
     """Options of another."""
 
-    weight: float = option(2.0, "How heavy a plum is.")
-    stone: bool = option(True, "Whether with a stone.", "--with-stone")
+    weight: float = option_field(2.0, help="How heavy a plum is.")
+    stone: bool = option_field(True, "--with-stone", help="Whether with a stone.")
 
 
 def test_fields_with_a_help_are_options() -> None:

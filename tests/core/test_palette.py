@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED_SLOT, WHITE, LabelStyle, Slot, assign_lanes, label_styles
+from finecomb.core.palette import (
+    DARK_INK,
+    SLOTS_BY_FAMILY,
+    UNLABELLED_SLOT,
+    WHITE,
+    LabelStyle,
+    PaletteSlot,
+    assign_lanes,
+    label_styles,
+)
 from finecomb.core.protocol import Group, Label, Protocol
 from finecomb.protocols import load_shipped, names
 from finecomb.reporting.marked_text import _STYLE
@@ -78,7 +87,7 @@ def over(
     return red, green, blue
 
 
-ALL_SLOTS = [slot for slots in SLOTS.values() for slot in slots]
+ALL_SLOTS = [slot for slots in SLOTS_BY_FAMILY.values() for slot in slots]
 each_slot = pytest.mark.parametrize("slot", ALL_SLOTS, ids=lambda slot: slot.name)
 
 
@@ -109,7 +118,7 @@ def test_ink_on_other_surfaces_has_the_printed_contrast(name: str, ink: str, sur
 
 
 @each_slot
-def test_a_line_can_be_seen_and_a_flag_can_be_read(slot: Slot) -> None:
+def test_a_line_can_be_seen_and_a_flag_can_be_read(slot: PaletteSlot) -> None:
     assert between(slot.light, LIGHT_PAPER) >= 3
     assert between(slot.dark, DARK_PAPER) >= 3
     assert between(slot.light_text, slot.light) >= 4.5
@@ -237,7 +246,7 @@ def test_what_the_protocol_says_is_kept(protocol: Protocol) -> None:
 
 @given(protocols())
 def test_labels_of_a_group_share_its_line_and_use_its_colours_before_using_them_again(protocol: Protocol) -> None:
-    families = list(SLOTS.values())
+    families = list(SLOTS_BY_FAMILY.values())
     if not protocol.groups:
         own = [label_styles(protocol)[label.name].slot for label in protocol.labels]
         assert own == [ALL_SLOTS[index % 10] for index in range(len(own))]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import ProtocolError
-from finecomb.core.practice import Example, Exercise, Solution, locate_quote
+from finecomb.core.practice import Example, Exercise, Solution, locate_nth_quote
 from finecomb.core.protocol import Label, Protocol, Weight
-from finecomb.core.protocol_text import format_yaml, parse_protocol, parse_yaml
+from finecomb.core.protocol_yaml import format_yaml, parse_protocol, parse_yaml
 from finecomb.core.question import Question
 from finecomb.core.records import Mark, Settings
 from finecomb.core.span import Span
@@ -44,93 +44,99 @@ def protocol(**more: Any) -> Protocol:
         ("labels:\n- name: a\n  question: []", "p.yaml:7: labels[0].question: unknown key; did you mean 'questions'?"),
         ("labels:\n- title: A", "p.yaml:6: labels[0].name: missing"),
         ("labels: 3", "p.yaml:5: labels: expected a valid tuple, found 3"),
-        ("title: Again", "p.yaml:5: key 'title' is there twice"),
-        ("labels:\n- {name: a, title: x, title: y}", "p.yaml:6: key 'title' is there twice"),
+        ("title: Again", "p.yaml:5: key 'title' occurs twice"),
+        ("labels:\n- {name: a, title: x, title: y}", "p.yaml:6: key 'title' occurs twice"),
         ("labels: [", "p.yaml:6: did not find expected node content"),
-        ("mode: x", "mode 'x' is not among modes"),
-        ("labels:\n- name: Red", "p.yaml:6: labels[0].name: a name has lower-case letters"),
-        ("labels:\n- name: a\n- name: a", "label 'a' is there twice"),
-        ("groups: [{name: g}, {name: g}]", "group 'g' is there twice"),
-        ("labels: [{name: a, flag: A}, {name: b, flag: A}]", "flag 'A' is there twice"),
-        ("labels: [{name: a, key: x}, {name: b, key: x}]", "key 'x' is there twice"),
-        ("labels: [{name: a, key: x}, {name: b, key: X}]", "key 'x' is there twice"),
-        ("labels: [{name: a, key: '['}]", "label 'a' has the key '[', which resizes a mark; take another"),
+        ("mode: x", "mode 'x' is not defined"),
+        ("labels:\n- name: Red", "p.yaml:6: labels[0].name: a name can contain only lower-case letters"),
+        ("labels:\n- name: a\n- name: a", "label 'a' occurs twice"),
+        ("groups: [{name: g}, {name: g}]", "group 'g' occurs twice"),
+        ("labels: [{name: a, flag: A}, {name: b, flag: A}]", "flag 'A' occurs twice"),
+        ("labels: [{name: a, key: x}, {name: b, key: x}]", "key 'x' occurs twice"),
+        ("labels: [{name: a, key: x}, {name: b, key: X}]", "key 'x' occurs twice"),
+        ("labels: [{name: a, key: '['}]", "label 'a' has the key '[', which resizes a mark; use another key"),
         (
             "labels: [{name: a, key: A}, {name: b, antecedent: optional}]",
-            "label 'a' has the key 'A', which picks an antecedent; take another",
+            "label 'a' has the key 'A', which selects an antecedent; use another key",
         ),
         ("labels: [{name: a, flag: LONG}]", "labels[0].flag: "),
-        ("groups: [{name: one}]\nlabels: [{name: a, group: onne}]", "not listed; did you mean 'one'?"),
-        ("labels: [{name: a, aliases: [B]}, {name: b}]", "label or alias 'b' is there twice"),
-        ("labels: [{name: a, aliases: [X y]}, {name: b, aliases: [x_Y]}]", "label or alias 'x-y' is there twice"),
-        ("labels: [{name: a-b}, {name: a_b}]", "label or alias 'a-b' is there twice"),
+        ("groups: [{name: one}]\nlabels: [{name: a, group: onne}]", "not defined; did you mean 'one'?"),
+        ("labels: [{name: a, aliases: [B]}, {name: b}]", "label or alias 'b' occurs twice"),
+        ("labels: [{name: a, aliases: [X y]}, {name: b, aliases: [x_Y]}]", "label or alias 'x-y' occurs twice"),
+        ("labels: [{name: a-b}, {name: a_b}]", "label or alias 'a-b' occurs twice"),
         ("labels: [{name: a, antecedent: maybe}]", "labels[0].antecedent: expected 'none', 'optional' or 'required'"),
-        ("questions: [{name: How, ask: x}]", "questions[0].name: a question's name has"),
-        ("questions: [{name: a, ask: x}, {name: a, ask: y}]", "question 'a' is there twice"),
-        ("questions: [{name: a, ask: x}]\nlabels: [{name: l, questions: [{name: a, ask: y}]}]", "question 'a' is"),
-        ("questions: [{name: a, ask: x, scale: nominal}]", "scale 'nominal' needs at least two options"),
-        ("questions: [{name: a, ask: x, options: [1, 2]}]", "scale 'text' takes no options"),
-        ("questions: [{name: a, ask: x, scale: ordinal, options: [1, 1]}]", "option '1' is there twice"),
-        ("questions: [{name: a, ask: x, scale: ordinal, options: [1, '1']}]", "option '1' is there twice"),
-        ("questions: [{name: a, ask: x, scale: several, options: [1, 2]}]", "'several' needs options that are text"),
+        ("questions: [{name: How, ask: x}]", "questions[0].name: a question's name can"),
+        ("questions: [{name: a, ask: x}, {name: a, ask: y}]", "question 'a' occurs twice"),
+        ("questions: [{name: a, ask: x}]\nlabels: [{name: l, questions: [{name: a, ask: y}]}]", "question 'a' occurs"),
+        ("questions: [{name: a, ask: x, scale: nominal}]", "scale 'nominal' requires at least two options"),
+        ("questions: [{name: a, ask: x, options: [1, 2]}]", "scale 'text' does not take options"),
+        ("questions: [{name: a, ask: x, scale: ordinal, options: [1, 1]}]", "option '1' occurs twice"),
+        ("questions: [{name: a, ask: x, scale: ordinal, options: [1, '1']}]", "option '1' occurs twice"),
+        ("questions: [{name: a, ask: x, scale: several, options: [1, 2]}]", "'several' requires options that are text"),
         ("questions: [{name: a, ask: x, scale: size}]", "questions[0].scale: expected 'nominal', 'ordinal'"),
-        ("questions: [{name: a, ask: x, scale: number, low: 2, high: 1}]", "low 2 is more than high 1"),
+        ("questions: [{name: a, ask: x, scale: number, low: 2, high: 1}]", "low must be at most high, found 2 and 1"),
         ("questions: [{name: a, ask: x, low: 2}]", "scale 'text' takes neither low nor high"),
-        ("questions: [{name: a, ask: x, when: {question: b, among: [1]}}]", "'a' waits for 'b', which is not asked"),
+        ("questions: [{name: a, ask: x, when: {question: b, among: [1]}}]", "'a' depends on 'b', which is not asked"),
         ("questions: [{name: a, ask: x, when: {question: b, among: []}}]", "questions[0].when.among: "),
         (
             (
                 "unit_questions:\n- {name: a, ask: x, scale: yes-no}\n"
                 "- {name: b, ask: y, when: {question: a, among: ['yes']}}"
             ),
-            "waits for answer 'yes', which 'a' does not offer",
+            "depends on answer 'yes', which 'a' does not offer",
         ),
         (
             (
                 "survey:\n- {name: a, ask: x, scale: nominal, options: [u, v]}\n"
                 "- {name: b, ask: y, when: {question: a, among: [w]}}"
             ),
-            "survey: question 'b' waits for answer 'w', which 'a' does not offer",
+            "survey: question 'b' depends on answer 'w', which 'a' does not offer",
         ),
-        ("guidelines: [{name: g, say: x, quote: '(', action: split}]", "'(' is not a regular expression"),
-        ("guidelines: [{name: g, say: x, quote: 'a{99999999999}', action: split}]", "is not a regular expression"),
-        ("guidelines: [{name: g, say: x, quote: a, action: relabel}]", "action 'relabel' needs the label in 'to'"),
-        ("guidelines: [{name: g, say: x, quote: (a), action: split}]", "needs at least two groups in 'quote'"),
-        ("guidelines: [{name: g, say: x, quote: a, action: relabel, to: z}]", "label 'z' is used but not listed"),
+        ("guidelines: [{name: g, say: x, quote: '(', action: split}]", "'(' is not a valid regular expression"),
+        ("guidelines: [{name: g, say: x, quote: 'a{99999999999}', action: split}]", "not a valid regular expression"),
+        ("guidelines: [{name: g, say: x, quote: a, action: relabel}]", "action 'relabel' requires a label in 'to'"),
+        ("guidelines: [{name: g, say: x, quote: (a), action: split}]", "requires at least two groups in 'quote'"),
+        ("guidelines: [{name: g, say: x, quote: a, action: relabel, to: z}]", "label 'z' is used but not defined"),
         ("guidelines: [{name: g, say: x, quote: (a)(b), labels: [z], action: split}]", "label 'z' is used but not"),
-        ("labels: [{name: a}]\nweights: [{labels: [aa], weight: 1}]", "label 'aa' is used but not listed"),
-        ("labels: [{name: a}]\nweights: [{labels: [b/*], weight: 1}]", "label 'b/*' is used but not listed"),
-        ("weights: [{labels: ['*'], weight: 1}]", "weights[0].labels[0]: a name has"),
+        ("labels: [{name: a}]\nweights: [{labels: [aa], weight: 1}]", "label 'aa' is used but not defined"),
+        ("labels: [{name: a}]\nweights: [{labels: [b/*], weight: 1}]", "label 'b/*' is used but not defined"),
+        ("weights: [{labels: ['*'], weight: 1}]", "weights[0].labels[0]: a name can"),
         ("examples: [{text: abc, marks: [{quote: x}]}]", "quote 'x' is not in the text"),
         ("examples: [{text: abc, marks: [{quote: b, nth: 2}]}]", "quote 'b' is not in the text 2 times"),
         ("examples: [{text: abc, marks: [{quote: b, part: prompt}]}]", "quote 'b' is not in the prompt"),
-        ("examples: [{text: abc, marks: [{}]}]", "needs either a quote or, for an omission, `before`"),
-        ("examples: [{text: abc, marks: [{quote: b, antecedent: z}]}]", "antecedent 'z' is not in the text"),
-        ("examples: [{text: abc, marks: [{quote: b, label: z}]}]", "label 'z' is used but not listed"),
-        ("examples: [{text: abc, answers: {rate: 1}}]", "answer to 'rate', which is not asked there"),
+        ("examples: [{text: abc, marks: [{}]}]", "requires either `quote` or, for an omission, `before`"),
+        ("examples: [{text: abc, marks: [{quote: b, antecedent: z}]}]", "'z' is neither in the text nor in a context"),
+        ("examples: [{text: abc, marks: [{quote: b, label: z}]}]", "label 'z' is used but not defined"),
+        ("examples: [{text: abc, answers: {rate: 1}}]", "unknown question 'rate' in answers"),
         ("examples: [{text: abc, data: {day: 2026-01-31}}]", "examples[0].data"),
-        ("training: {exercises: [{name: e, text: ab, segments: [b, a]}]}", "segments are not in text order"),
-        ("training: {exercises: [{name: e, text: ab, segments: [a], units: [{}, {}]}]}", "2 unit answers for 1"),
-        ("training: {exercises: [{name: e, text: a}, {name: e, text: b}]}", "exercise 'e' is there twice"),
+        (
+            "training: {exercises: [{name: e, text: ab, segments: [b, a]}]}",
+            "segments must be distinct and in text order",
+        ),
+        (
+            "training: {exercises: [{name: e, text: ab, segments: [a], units: [{}, {}]}]}",
+            "answers for 2 segments, but the text has 1",
+        ),
+        ("training: {exercises: [{name: e, text: a}, {name: e, text: b}]}", "exercise 'e' occurs twice"),
         ("qualification: {parts: [], pass_at: 1}", "qualification.parts: "),
-        ("qualification: {parts: [{name: a, points: 1}], pass_at: 1}", "needs either exercises or choices"),
+        ("qualification: {parts: [{name: a, points: 1}], pass_at: 1}", "requires either exercises or choices"),
         (
             "qualification: {pass_at: 1, parts: [{name: a, points: 1, exercises: [{name: e, text: x}]}]}",
-            "exercise 'e' has no solutions to find",
+            "exercise 'e' has no solutions",
         ),
         (
             (
                 "qualification: {pass_at: 9, parts: [{name: a, points: 1, choices: "
                 "[{name: c, text: x, ask: y, options: [u, v], answer: u}]}]}"
             ),
-            "pass_at 9 is more than all points together, 1",
+            "pass_at must be at most 1 (the sum of all points), found 9",
         ),
         (
             (
                 "qualification: {pass_at: 1, parts: [{name: a, points: 1, choices: "
                 "[{name: c, text: x, ask: y, options: [u, v], answer: w}]}]}"
             ),
-            "answer 'w' is not among the options",
+            "answer 'w' is not one of the options",
         ),
     ],
 )
@@ -261,8 +267,8 @@ def question(scale: str, options: tuple[Any, ...] = (), **more: Any) -> Question
         (question("number"), -0.5, ""),
         (question("number"), True, "expected a number"),
         (question("number"), "3", "expected a number"),
-        (question("number", low=0), -1, "expected a number from 0 to inf"),
-        (question("number", high=5), 5.5, "expected a number from -inf to 5"),
+        (question("number", low=0), -1, "expected a number of at least 0"),
+        (question("number", high=5), 5.5, "expected a number of at most 5"),
         (question("number", low=1, high=5), 6, "expected a number from 1 to 5"),
         (question("number", low=1, high=5), 1, ""),
         (question("number", low=1, high=5), 5, ""),
@@ -275,12 +281,12 @@ def question(scale: str, options: tuple[Any, ...] = (), **more: Any) -> Question
         (question("nominal", ("a", "b")), ("a",), "expected one of a, b"),
         (question("several", ("a", "b")), ("a", "b"), ""),
         (question("several", ("a", "b")), (), ""),
-        (question("several", ("a", "b")), "a", "expected a list from a, b"),
-        (question("several", ("a", "b")), ("a", "c"), "'c' is not among a, b"),
+        (question("several", ("a", "b")), "a", "expected a list of a, b"),
+        (question("several", ("a", "b")), ("a", "c"), "'c' is not one of a, b"),
     ],
 )
 def test_what_is_wrong_with_an_answer(asked: Question, answer: Any, problem: str) -> None:
-    found = asked.problem(answer)
+    found = asked.answer_problem(answer)
     assert bool(found) == bool(problem)
     assert found == (found and f"answer {answer!r} to 'q': {problem}")
 
@@ -334,9 +340,9 @@ def test_folding_twice_is_folding_once(spelling: str) -> None:
 
 
 def test_the_questions_of_a_label_follow_those_of_every_mark() -> None:
-    assert [each.name for each in LABELS.questions_of("accuracy/omission")] == ["severity", "what"]
-    assert [each.name for each in LABELS.questions_of("not-checkable")] == ["severity"]
-    assert [each.name for each in LABELS.questions_of(None)] == ["severity"]
+    assert [each.name for each in LABELS.questions_for_label("accuracy/omission")] == ["severity", "what"]
+    assert [each.name for each in LABELS.questions_for_label("not-checkable")] == ["severity"]
+    assert [each.name for each in LABELS.questions_for_label(None)] == ["severity"]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +362,7 @@ def test_the_questions_of_a_label_follow_those_of_every_mark() -> None:
 def test_the_first_weight_that_fits_is_taken(label: str | None, severity: str | None, weight: float | None) -> None:
     answers = {} if severity is None else {"severity": severity}
     mark = Mark(id="m", spans=(Span(0, 1),), quotes=("x",), label=label, answers=answers)
-    assert LABELS.weight(mark) == weight
+    assert LABELS.mark_weight(mark) == weight
 
 
 def test_a_weight_may_be_for_a_family_of_labels() -> None:
@@ -376,17 +382,17 @@ def test_the_title_of_a_label_is_made_from_its_name() -> None:
     [("an", 1, Span(1, 3)), ("an", 2, Span(3, 5)), ("ana", 2, Span(3, 6)), ("banana", 1, Span(0, 6))],
 )
 def test_a_quote_is_located_by_its_occurrence(quote: str, nth: int, expected: Span) -> None:
-    assert locate_quote(quote, "banana", nth) == expected
+    assert locate_nth_quote(quote, "banana", nth) == expected
 
 
 def test_an_omission_stands_before_its_words() -> None:
-    assert Solution(before="two").span("one two", {}) == Span(4, 4)
-    assert Solution(quote="p", part="prompt").span("text", {"prompt": "a p"}) == Span(2, 3, "prompt")
+    assert Solution(before="two").locate("one two", {}) == Span(4, 4)
+    assert Solution(quote="p", part="prompt").locate("text", {"prompt": "a p"}) == Span(2, 3, "prompt")
 
 
 def test_an_exercise_becomes_a_document_with_its_segments() -> None:
     exercise = Exercise(name="e", text="One here. Two there. ", segments=("One", "Two"), data={"a": 1})
-    document = exercise.document("p@1/e")
+    document = exercise.to_document("p@1/e")
     assert [document.text[each.start : each.end] for each in document.segments] == ["One here.", "Two there."]
     assert document.data == {"a": 1}
 
@@ -400,7 +406,7 @@ def test_practice_texts_have_ids_below_that_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "version 1 or 2, not 9")]
+    ("name", "message"), [("scarcrow", "did you mean 'scarecrow'"), ("snac@9", "has no version 9; use 1 or 2")]
 )
 def test_an_unknown_shipped_protocol_is_named_with_the_nearest(name: str, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.practice import Choice, Exercise, Qualification, QualificationPart, Solution
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import Grade, grade, grade_exercise, match_solutions
+from finecomb.core.qualification import QualificationGrade, grade_exercise, grade_qualification, match_solutions
 from finecomb.core.records import Mark
 from finecomb.core.span import Span
 
@@ -51,7 +51,7 @@ MARKS = st.lists(st.tuples(PLACES, LABELS | st.none()), max_size=4).map(
 
 def finds(one: Mark, known: Solution, place_only: bool) -> bool:
     """The slow definition: some place in common, and the label unless only the place counts."""
-    where = known.span(TEXT, {})
+    where = known.locate(TEXT, {})
     own = one.spans[0]
     if len(where) and len(own):
         together = bool(set(range(where.start, where.end)) & set(range(own.start, own.end)))
@@ -96,7 +96,9 @@ def test_a_mark_elsewhere_or_on_another_part_finds_nothing() -> None:
 
 def test_a_mark_without_a_place_finds_nothing_and_counts_as_extra() -> None:
     lost = Mark(id="lost", spans=(), quotes=("?",), label="red", unlocated="not found")
-    found = grade(protocol(QualificationPart(name="a", points=1, exercises=(exercise(solution(0, 2)),))), {"e": [lost]})
+    found = grade_qualification(
+        protocol(QualificationPart(name="a", points=1, exercises=(exercise(solution(0, 2)),))), {"e": [lost]}
+    )
     assert found.items[0].extra == ("lost",)
     assert found.precision == 0
 
@@ -104,11 +106,13 @@ def test_a_mark_without_a_place_finds_nothing_and_counts_as_extra() -> None:
 # --- points ---
 
 
-def graded(count: int, **part: Any) -> Grade:
+def graded(count: int, **part: Any) -> QualificationGrade:
     """Five solutions, of which `count` are found."""
     known = [solution(at, at + 2) for at in (0, 4, 8, 12, 16)]
     marks = [mark(f"m{at}", at, at + 1) for at in (0, 4, 8, 12, 16)[:count]]
-    return grade(protocol(QualificationPart(name="a", exercises=(exercise(*known),), **part)), {"e": marks})
+    return grade_qualification(
+        protocol(QualificationPart(name="a", exercises=(exercise(*known),), **part)), {"e": marks}
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_points_go_down_by_what_is_lost_for_each_solution_short_of_those_needed(
 
 def test_marks_that_find_nothing_cost_precision_and_no_points() -> None:
     one = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)))
-    found = grade(one, {"e": [mark("good", 0, 2), mark("bad", 9, 12), mark("again", 0, 2)]})
+    found = grade_qualification(one, {"e": [mark("good", 0, 2), mark("bad", 9, 12), mark("again", 0, 2)]})
     assert found.score == 10
     assert found.items[0].extra == ("bad", "again")
     assert found.precision == pytest.approx(1 / 3)
@@ -149,7 +153,7 @@ def test_a_wrong_label_finds_nothing_unless_only_the_place_counts() -> None:
         part = QualificationPart.model_validate(
             {"name": "a", "points": 10, "match": match, "exercises": [exercise(solution(0, 2))]}
         )
-        assert grade(protocol(part), {"e": [mark("m", 0, 2, "blue")]}).score == points
+        assert grade_qualification(protocol(part), {"e": [mark("m", 0, 2, "blue")]}).score == points
 
 
 CHOICES = QualificationPart(
@@ -166,13 +170,13 @@ CHOICES = QualificationPart(
     ("given", "score"), [({}, 0), ({"c1": "u"}, 5), ({"c1": "u", "c2": "u"}, 10), ({"c1": "v", "c2": "u"}, 5)]
 )
 def test_a_choice_gives_all_points_or_none(given: dict[str, Any], score: float) -> None:
-    found = grade(protocol(CHOICES), given)
+    found = grade_qualification(protocol(CHOICES), given)
     assert found.score == score
     assert found.of == 10
 
 
 def test_precision_is_undefined_when_nothing_was_marked() -> None:
-    assert math.isnan(grade(protocol(CHOICES), {"c1": "u"}).precision)
+    assert math.isnan(grade_qualification(protocol(CHOICES), {"c1": "u"}).precision)
     assert math.isnan(graded(0, points=10).precision)
 
 
@@ -180,7 +184,7 @@ def test_precision_is_undefined_when_nothing_was_marked() -> None:
 def test_a_floor_of_precision_decides_and_undefined_precision_does_not_pass(marks: int, passed: bool) -> None:
     part = QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),))
     own = [mark("good", 0, 2), mark("bad-1", 9, 12), mark("bad-2", 14, 15)][:marks]
-    assert grade(protocol(part, CHOICES, min_precision=0.5), {"e": own, "c1": "u"}).passed == passed
+    assert grade_qualification(protocol(part, CHOICES, min_precision=0.5), {"e": own, "c1": "u"}).passed == passed
 
 
 @given(st.integers(1, 60), st.integers(1, 100))
@@ -188,14 +192,14 @@ def test_parts_of_a_whole_add_up_to_the_whole(count: int, total: int) -> None:
     """Sevenths of 50 may not add up to 50, and then a faultless test would be failed."""
     exercises = tuple(exercise(solution(0, 2), name=f"e{index}") for index in range(count))
     whole = protocol(QualificationPart(name="a", points=total / count, exercises=exercises), CHOICES, pass_at=total)
-    found = grade(whole, {each.name: [mark(f"m-{each.name}", 0, 2)] for each in exercises})
+    found = grade_qualification(whole, {each.name: [mark(f"m-{each.name}", 0, 2)] for each in exercises})
     assert found.score == total
     assert found.passed
 
 
 def test_points_are_kept_by_part() -> None:
     whole = protocol(QualificationPart(name="a", points=10, exercises=(exercise(solution(0, 2)),)), CHOICES)
-    found = grade(whole, {"e": [mark("m", 0, 2)], "c2": "u"})
+    found = grade_qualification(whole, {"e": [mark("m", 0, 2)], "c2": "u"})
     assert found.parts == {"a": 10, "b": 5}
     assert [item.name for item in found.items] == ["e", "c1", "c2"]
 
@@ -203,7 +207,7 @@ def test_points_are_kept_by_part() -> None:
 def test_a_protocol_without_a_qualification_cannot_grade() -> None:
     bare = Protocol(name="p", version="1", title="P", summary="")
     with pytest.raises(ValueError, match="p@1 has no qualification"):
-        grade(bare, {})
+        grade_qualification(bare, {})
 
 
 @given(st.integers(1, 6), st.integers(0, 6), st.integers(1, 6), st.floats(1, 100), st.none() | st.floats(0.5, 60))

@@ -8,8 +8,14 @@ from benchmarks import quotes as benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finecomb.core.quotes import Placement, Quote, WordList, find_at_or_only, near_alignments, place_quotes
-from finecomb.core.text_folding import fold_text, occurrences
+from finecomb.core.quotes import (
+    Placement,
+    Quote,
+    find_at_offsets_or_unique,
+    place_quotes,
+)
+from finecomb.core.text_folding import find_occurrences, fold_text
+from finecomb.core.word_alignment import WordList, find_near_alignments
 from tests.strategies import MULTILINE_ALPHABET, texts
 
 STORY = (
@@ -68,8 +74,8 @@ def test_another_number_negation_or_name_is_never_placed(quote: str) -> None:
 @pytest.mark.parametrize(
     ("quote", "flag"),
     [
-        ("The ferry left at 7:45 with cars", "the quote leaves out '12'"),
-        ("Mr. Okafor did wave, because", "the quote leaves out 'not'"),
+        ("The ferry left at 7:45 with cars", "the quote omits '12'"),
+        ("Mr. Okafor did wave, because", "the quote omits 'not'"),
         ("Mr. Okafr did not wave", "the quote has 'Okafr' where the text has 'Okafor'"),
     ],
 )
@@ -85,11 +91,11 @@ def test_what_is_not_there_has_no_place(quote: str, why: str) -> None:
 
 
 def test_a_repeated_quote_without_a_hint_is_ambiguous() -> None:
-    assert one("the captain").why == "stands 2 times in the text, and nothing tells which is meant"
+    assert one("the captain").why == "occurs 2 times in the text, and it is unclear which one is meant"
 
 
 def test_the_words_around_a_repeated_quote_tell_which_is_meant() -> None:
-    first, second = occurrences("the captain", STORY)
+    first, second = find_occurrences("the captain", STORY)
     assert one("the captain", before="” said").span == (first, first + 11)
     assert one("the captain", after="said noting.").span == (second, second + 11)
 
@@ -100,7 +106,7 @@ def test_a_quote_from_elsewhere_is_flagged_by_the_words_around_it() -> None:
 
 
 def test_quotes_of_a_reply_help_each_other_by_their_order() -> None:
-    first, second = occurrences("the captain", STORY)
+    first, second = find_occurrences("the captain", STORY)
     between = place_quotes([Quote("At noon"), Quote("the captain"), Quote("waved.")], STORY)[1]
     before = place_quotes([Quote("We’ll see"), Quote("the captain"), Quote("At noon")], STORY)[1]
     assert between.span == (second, second + 11)
@@ -109,14 +115,14 @@ def test_quotes_of_a_reply_help_each_other_by_their_order() -> None:
 
 
 def test_the_same_quote_twice_goes_to_two_places() -> None:
-    first, second = occurrences("the captain", STORY)
+    first, second = find_occurrences("the captain", STORY)
     spans = [placement.span for placement in place_quotes([Quote("the captain")] * 2, STORY)]
     assert spans == [(first, first + 11), (second, second + 11)]
 
 
 def test_a_quote_at_its_offsets_needs_no_search() -> None:
-    assert find_at_or_only("o", 4, 5, "o no o") is None
-    assert find_at_or_only("o", 5, 6, "o no o") == (5, 6)
+    assert find_at_offsets_or_unique("o", 4, 5, "o no o") is None
+    assert find_at_offsets_or_unique("o", 5, 6, "o no o") == (5, 6)
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
@@ -150,7 +156,9 @@ def slow_cost(quote: list[str], text: list[str]) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=4), st.lists(WORDS, min_size=1, max_size=5))
 def test_the_best_alignment_costs_what_its_definition_says(quote: list[str], text: list[str]) -> None:
-    alignments = near_alignments(WordList.from_text(" ".join(quote)), WordList.from_text(" ".join(text)), max_share=1.0)
+    alignments = find_near_alignments(
+        WordList.from_text(" ".join(quote)), WordList.from_text(" ".join(text)), max_share=1.0
+    )
     if alignments:
         assert alignments[0].cost == pytest.approx(slow_cost(quote, text) / len(quote), abs=1e-6)
 
@@ -175,6 +183,18 @@ def test_real_quotes_are_placed(row: str, bar: float, real_spans: list[benchmark
 def test_no_altered_digit_is_placed_unflagged(real_spans: list[benchmark.SourceSpan]) -> None:
     drawn = benchmark.draw_cases("a digit altered", real_spans, 300)
     assert [case for case in drawn if not benchmark.is_correct(case, benchmark.place_with_finecomb(case))] == []
+
+
+@pytest.mark.parametrize("kind", benchmark.CLAIM_KINDS)
+def test_no_changed_claim_is_placed_unflagged(kind: str) -> None:
+    drawn = benchmark.draw_changed_claims(kind, benchmark.own_texts(), 300)
+    assert [case for case in drawn if benchmark.place_with_finecomb(case).is_certain] == []
+
+
+@pytest.mark.parametrize("kind", benchmark.FAITHFUL_KINDS)
+def test_faithful_quotes_are_placed(kind: str) -> None:
+    drawn = benchmark.draw_faithful_quotes(kind, benchmark.own_texts(), 300)
+    assert sum(benchmark.is_correct(case, benchmark.place_with_finecomb(case)) for case in drawn) >= 298
 
 
 @pytest.fixture(scope="module")

@@ -51,9 +51,9 @@ LEAST: list[tuple[type[Record], dict[str, Any]]] = [
 ]
 each_record = pytest.mark.parametrize(("kind", "least"), LEAST, ids=[kind.__name__ for kind, _ in LEAST])
 
-NUL, HALF = "has a NUL character at position 1", "half of a surrogate pair at position 1"
-ID = "an id needs visible characters"
-SPACE = "an id needs visible characters and none of white space around them"
+NUL, HALF = "contains a NUL character at position 1", "half of a surrogate pair at position 1"
+ID = "an ID must have visible characters"
+SPACE = "an ID must have visible characters and no white space around them"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ SPACE = "an id needs visible characters and none of white space around them"
         (Document, DOCUMENT | {"text": "a\ud800"}, HALF),
         (Document, DOCUMENT | {"references": ["a\0"]}, NUL),
         (Document, DOCUMENT | {"context": {"prompt": "a\0"}}, NUL),
-        (Document, DOCUMENT | {"context": {"text": "x"}}, "a context cannot be called 'text'"),
+        (Document, DOCUMENT | {"context": {"text": "x"}}, "a context cannot be named 'text'"),
         (Document, DOCUMENT | {"context": {" a": "x"}}, SPACE),
         (Document, DOCUMENT | {"data": {"a": ["b\0"]}}, NUL),
         (Document, DOCUMENT | {"data": {"b\0": 1}}, NUL),
@@ -81,15 +81,15 @@ SPACE = "an id needs visible characters and none of white space around them"
         (Document, {"id": "d"}, "Field required"),
         (Document, DOCUMENT | {"segments": [{"start": 0, "end": 3}, {"start": 2, "end": 5}]}, "before the previous"),
         (Document, DOCUMENT | {"segments": [{"start": 4, "end": 5}, {"start": 0, "end": 3}]}, "before the previous"),
-        (Document, DOCUMENT | {"segments": [{"start": 0, "end": 8}]}, "reach to 8, but the text has 7"),
+        (Document, DOCUMENT | {"segments": [{"start": 0, "end": 8}]}, "end at 8, but the text has 7"),
         (Document, DOCUMENT | {"segments": [{"start": 3, "end": 1}]}, "ends before it starts"),
         (Segment, {"start": -1, "end": 1}, "greater than or equal to 0"),
         (Mark, MARK | {"quotes": []}, "1 spans but 0 quotes"),
         (Mark, MARK | {"quotes": ["one", "two"]}, "1 spans but 2 quotes"),
-        (Mark, MARK | {"spans": [], "quotes": []}, "say why in `unlocated`"),
-        (Mark, MARK | {"unlocated": "lost"}, "has spans and also `unlocated`"),
-        (Mark, MARK | {"spans": [[4, 5], [0, 3]], "quotes": ["t", "one"]}, "not in text order"),
-        (Mark, MARK | {"spans": [[3, 1]]}, "needs 0 <= start <= end"),
+        (Mark, MARK | {"spans": [], "quotes": []}, "give the reason in `unlocated`"),
+        (Mark, MARK | {"unlocated": "lost"}, "has both spans and `unlocated`"),
+        (Mark, MARK | {"spans": [[4, 5], [0, 3]], "quotes": ["t", "one"]}, "must be in text order"),
+        (Mark, MARK | {"spans": [[3, 1]]}, "must satisfy 0 <= start <= end"),
         (Mark, MARK | {"spans": [["a\0", 0, 3]]}, NUL),
         (Mark, MARK | {"spans": [["a\ud800", 0, 3]]}, HALF),
         (Mark, MARK | {"label": "a\0"}, NUL),
@@ -103,7 +103,7 @@ SPACE = "an id needs visible characters and none of white space around them"
         (Mark, MARK | {"made_from": ["a\0"]}, NUL),
         (Mark, MARK | {"basis": "guess"}, "'record' or 'base-rate'"),
         (Mark, MARK | {"confidence": float("nan")}, "finite"),
-        (Mark, MARK | {"antecedents": {"spans": [], "quotes": ["x"]}}, "say why in `unlocated`"),
+        (Mark, MARK | {"antecedents": {"spans": [], "quotes": ["x"]}}, "give the reason in `unlocated`"),
         (Mark, MARK | {"antecedents": {"spans": [[0, 1]], "quotes": []}}, "1 spans but 0 quotes"),
         (Mark, MARK | {"alternatives": [[{"spans": [], "quotes": [], "label": None}]]}, "has no spans"),
         (Mark, {"id": "m", "spans": [[0, 3]], "quotes": ["one"]}, "Field required"),
@@ -113,8 +113,8 @@ SPACE = "an id needs visible characters and none of white space around them"
         (Annotation, ANNOTATION | {"readers": 0}, "greater than or equal to 1"),
         (Annotation, ANNOTATION | {"status": "done"}, "'draft', 'submitted' or 'excluded'"),
         (Annotation, ANNOTATION | {"phase": "play"}, "'training', 'qualification' or 'work'"),
-        (Annotation, ANNOTATION | {"started": "2026-01-31T09:30:00"}, "a time needs its zone"),
-        (Annotation, ANNOTATION | {"started": "2026-01-31"}, "a time needs its zone"),
+        (Annotation, ANNOTATION | {"started": "2026-01-31T09:30:00"}, "a time must have a time zone"),
+        (Annotation, ANNOTATION | {"started": "2026-01-31"}, "a time must have a time zone"),
         (Annotation, ANNOTATION | {"started": "yesterday"}, "valid datetime"),
         (Annotation, ANNOTATION | {"started": "0001-01-01T00:00:00+23:00"}, "outside the years 1 to 9999"),
         (Annotation, ANNOTATION | {"seconds": float("inf")}, "finite"),
@@ -212,12 +212,12 @@ def test_a_mark_that_could_not_be_placed_keeps_its_quote_and_the_reason() -> Non
 
 
 def test_the_key_of_an_annotation_has_five_parts() -> None:
-    assert Annotation.model_validate(ANNOTATION | {"round": 2, "about": "m"}).key == ("d", "p", "test@1", 2, "m")
+    assert Annotation.model_validate(ANNOTATION | {"round": 2, "about": "m"}).unique_key == ("d", "p", "test@1", 2, "m")
 
 
 def test_a_part_of_a_document_is_found_by_name() -> None:
     document = Document(id="d", text="one", context={"prompt": "two"})
-    assert [document.part(name) for name in ("text", "prompt", "source")] == ["one", "two", None]
+    assert [document.part_text(name) for name in ("text", "prompt", "source")] == ["one", "two", None]
 
 
 def test_the_parts_of_a_mark_are_its_spans_its_antecedents_and_its_alternatives() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.results import Findings
+from finecomb.core.results import Estimate, Finding, Findings, Signature
 from finecomb.statistics.measures.annotation_measures import measure as compute_measures
 
 

@@ -27,7 +27,7 @@ def test_an_example_of_every_scale_is_an_answer_that_a_file_can_hold(name: str) 
     asked = question(name)
     for seed in range(10):
         answer = asked.scale_type.example(asked, np.random.default_rng(seed))
-        assert asked.problem(answer) == ""
+        assert asked.answer_problem(answer) == ""
         parsed = asked.scale_type.parse(asked, format_answer(answer))
         assert parsed == answer or isinstance(answer, float)
         assert asked.scale_type.words(asked, answer)
@@ -98,9 +98,9 @@ def test_a_new_scale_is_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setitem(SCALES, "grade", GRADE)
     protocol = Protocol.model_validate(PROTOCOL)
     asked = protocol.questions[0]
-    assert asked.problem("G") == "answer 'G' to 'mark': expected a grade, A to F"
+    assert asked.answer_problem("G") == "answer 'G' to 'mark': expected a grade, A to F"
     answers = [_random_answers(protocol.questions, np.random.default_rng(seed)) for seed in range(9)]
-    assert all(asked.problem(each["mark"]) == "" for each in answers)
+    assert all(asked.answer_problem(each["mark"]) == "" for each in answers)
     assert merge_answers(answers, protocol, "red") == {"mark": max(str(each["mark"]) for each in answers)}
     table = tmp_path / "marks.csv"
     table.write_text("document,text,annotator,start,end,label,answer.mark\nd,One two.,ann,0,3,red,b-\n")

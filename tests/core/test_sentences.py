@@ -5,17 +5,17 @@ import warnings
 import pytest
 from hypothesis import given
 
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 from tests.core.test_tokens import positions, tricky_texts, visible
 
 
 def cut(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text)]
+    return [text[start:end] for start, end in sentence_offsets(text)]
 
 
 @given(tricky_texts)
 def test_every_visible_character_is_in_exactly_one_sentence(text: str) -> None:
-    found = positions(sentences(text))
+    found = positions(sentence_offsets(text))
     assert len(found) == len(set(found))
     assert set(visible(text)) <= set(found)
 
@@ -117,4 +117,4 @@ def test_a_line_that_only_begins_with_a_number_is_no_list() -> None:
 
 @pytest.mark.parametrize("text", [" " * 200_000 + "x", "J. " * 60_000, "9. " * 60_000, '. "' * 60_000, "a.\n" * 60_000])
 def test_odd_long_texts_are_cut_to_their_end(text: str) -> None:
-    assert sentences(text)[-1, 1] == len(text.rstrip())
+    assert sentence_offsets(text)[-1, 1] == len(text.rstrip())

@@ -56,7 +56,7 @@ def all_positions(own: list[Span]) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 3), (4, 3), (-2, -1), (0, -1)])
 def test_a_span_that_cannot_be_is_refused(start: int, end: int) -> None:
-    with pytest.raises(SpanError, match=r"needs 0 <= start <= end"):
+    with pytest.raises(SpanError, match=r"must satisfy 0 <= start <= end"):
         Span(start, end)
 
 
@@ -110,14 +110,14 @@ def test_the_text_may_be_named_on_the_wire() -> None:
     ids=repr,
 )
 def test_anything_else_on_the_wire_is_refused(value: Any) -> None:
-    with pytest.raises(SpanError, match=r"a span is \[start, end\] or \[part, start, end\]"):
+    with pytest.raises(SpanError, match=r"a span must be \[start, end\] or \[part, start, end\]"):
         Span.from_wire(value)
     with pytest.raises(ValidationError):
         WIRE.validate_python(value)
 
 
 def test_a_backward_span_on_the_wire_is_refused_with_its_own_message() -> None:
-    with pytest.raises(SpanError, match=r"\[4, 2\) needs"):
+    with pytest.raises(SpanError, match=r"\[4, 2\) must satisfy"):
         Span.from_wire([4, 2])
 
 

@@ -26,7 +26,7 @@ from finecomb.core.records import (
     Unit,
 )
 from finecomb.core.span import Span
-from finecomb.core.study import Study, StudyItem
+from finecomb.core.study import Study, StudyItem, merge_work
 from tests.strategies import PROTOCOL, studies
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
@@ -128,9 +128,9 @@ def test_records_may_come_in_any_order(items: list[StudyItem], rng: random.Rando
     assert sorted(map(repr, again)) == sorted(map(repr, items))
 
 
-@pytest.mark.parametrize("name", frames.FRAMES)
+@pytest.mark.parametrize("name", frames.COLUMNS_BY_FRAME)
 def test_frames_have_the_documented_columns_also_when_empty(name: str) -> None:
-    wanted = frames.schema(frames.FRAMES[name])
+    wanted = frames.polars_schema(frames.COLUMNS_BY_FRAME[name])
     for study in (Study.from_items([]), Study.from_items(FULL)):
         assert dict(getattr(study, name).schema) == {
             key: pl.Series([], dtype=kind).dtype for key, kind in wanted.items()
@@ -248,7 +248,7 @@ def test_only_keeps_the_marks_and_units_of_the_annotations_kept(items: list[Stud
 def test_a_document_is_found_by_its_id() -> None:
     study = Study.from_items(FULL)
     assert study.document("doc") == FULL[2]
-    with pytest.raises(FinecombError, match="no document has the id 'dok'; did you mean 'doc'"):
+    with pytest.raises(FinecombError, match="unknown document ID 'dok'; did you mean 'doc'"):
         study.document("dok")
 
 
@@ -280,8 +280,8 @@ def test_a_protocol_is_found_by_name_with_or_without_version(protocols: list[Pro
     [
         ([], "", "the study has no protocol"),
         ([other("snac", "1")], "snak", "the study has no protocol 'snak'; did you mean 'snac@1'?"),
-        ([other("p", "1"), other("q", "1")], "", r"2 protocols \(p@1, q@1\); say which one with protocol"),
-        ([other("p", "1"), other("p", "2")], "p", r"2 protocols \(p@1, p@2\)"),
+        ([other("p", "1"), other("q", "1")], "", r"2 protocols \(p@1, q@1\); select one with protocol"),
+        ([other("p", "1"), other("p", "2")], "p", r"2 versions of protocol 'p' \(p@1, p@2\)"),
     ],
 )
 def test_a_protocol_that_cannot_be_told_is_an_error(protocols: list[Protocol], name: str, message: str) -> None:
@@ -341,3 +341,45 @@ def test_an_entry_of_meta_can_be_picked() -> None:
     frame = Study.from_items(documents).documents
     assert frame.select(frames.meta_entry("model")).to_series().to_list() == ["gpt2", None, None]
     assert frame.select(frames.meta_entry("top_p")).to_series().to_list() == ["0.9", None, None]
+
+
+def _merged(replace: bool) -> Study:
+    other = PROTOCOL.model_copy(update={"name": "other"})
+    own: list[StudyItem] = [
+        PROTOCOL,
+        Document(id="d", text="Some words."),
+        Annotator(id="p", kind="human"),
+        Annotator(id="m", kind="llm", meta={"model": "old"}),
+        Annotation(id="m/d", document="d", annotator="m", protocol=PROTOCOL.id, status="excluded"),
+        Annotation(id="p/d", document="d", annotator="p", protocol=PROTOCOL.id),
+    ]
+    new: list[StudyItem] = [
+        other,
+        Annotator(id="m", kind="llm", meta={"model": "new"}),
+        Annotator(id="n", kind="llm"),
+        Annotation(id="m/d", document="d", annotator="m", protocol=PROTOCOL.id),
+        Annotation(id="n/d", document="d", annotator="n", protocol=other.id),
+    ]
+    return Study.from_items(merge_work(Study.from_items(own), new, replace=replace))
+
+
+def test_the_work_of_another_run_takes_the_place_of_the_first() -> None:
+    study = _merged(replace=True)
+    assert [(work.id, work.status) for work in study.iter_annotations()] == [
+        ("m/d", "submitted"),
+        ("p/d", "submitted"),
+        ("n/d", "submitted"),
+    ]
+    assert [(person.id, person.meta.get("model")) for person in study.iter_annotators()] == [
+        ("p", None),
+        ("m", "new"),
+        ("n", None),
+    ]
+    assert study.settings.protocols == tuple(study.protocols)
+    assert len(study.protocols) == 2
+
+
+def test_the_work_of_others_is_added_and_replaces_nothing() -> None:
+    study = _merged(replace=False)
+    assert [work.id for work in study.iter_annotations()] == ["m/d", "p/d", "m/d", "n/d"]
+    assert [(person.id, person.meta.get("model")) for person in study.iter_annotators()][1] == ("m", "old")

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError, Problem, StudyError, diff_excerpt
 from finecomb.core.protocol import Protocol
-from finecomb.core.protocol_text import format_yaml
+from finecomb.core.protocol_yaml import format_yaml
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import (
-    Level,
+    ProblemLevel,
     _mark_protocol_problems,
-    check,
     check_items,
+    check_study,
     protocol_problems,
     span_problem,
 )
@@ -73,7 +73,7 @@ def marked(**changes: Any) -> dict[str, Any]:
 
 
 def problems(*annotations: dict[str, Any]) -> list[Problem]:
-    return check(Study.from_items(study(*annotations)))
+    return check_study(Study.from_items(study(*annotations)))
 
 
 def test_a_sound_study_has_no_problems() -> None:
@@ -82,7 +82,7 @@ def test_a_sound_study_has_no_problems() -> None:
 
 @given(studies())
 def test_studies_that_are_sound_by_construction_have_no_errors(items: list[StudyItem]) -> None:
-    assert [problem for problem in check(Study.from_items(items)) if problem.level == "error"] == []
+    assert [problem for problem in check_study(Study.from_items(items)) if problem.level == "error"] == []
     assert list(check_items(items)) == items
 
 
@@ -91,44 +91,44 @@ def test_studies_that_are_sound_by_construction_have_no_errors(items: list[Study
     [
         (marked(label="redundent"), "error", "label 'redundent' is not in protocol p@1; did you mean 'redundant'?"),
         (marked(label="Red"), "error", "label 'Red' is not in protocol p@1; did you mean 'red'?"),
-        (marked(label=None), "warning", "mark 'm1': has no label, though protocol p@1 asks for one"),
+        (marked(label=None), "warning", "mark 'm1': has no label, which protocol p@1 requires"),
         (
             marked(spans=[[5, 8]]),
             "error",
-            "mark 'm1': quote 'cat' is not what the text has at [5, 8): 'at '; the nearest match is at [4, 7)",
+            "mark 'm1': quote 'cat' differs from the text at [5, 8), which is 'at '; the nearest match is at [4, 7)",
         ),
         (marked(spans=[[20, 23]]), "error", "'at.'; the nearest match is at [28, 31)"),
-        (marked(quotes=["dog"]), "error", "quote 'dog' is not what the text has at [4, 7): 'cat'; the quote is"),
+        (marked(quotes=["dog"]), "error", "at [4, 7), which is 'cat'; the quote does not occur in it"),
         (marked(spans=[[35, 38]]), "error", "span [35, 38) ends after the text, which has 36 characters; the nearest"),
-        (marked(spans=[["prompt", 0, 3]]), "error", "quote 'cat' is not what the prompt has at [0, 3): 'A c'; "),
+        (marked(spans=[["prompt", 0, 3]]), "error", "quote 'cat' differs from the prompt at [0, 3), which is 'A c'; "),
         (marked(spans=[["promt", 0, 3]]), "error", "span on 'promt', which document 'doc' does not have; did you mean"),
-        (marked(spans=[[4, 4]]), "error", "quote 'cat' is not what the text has at [4, 4): ''"),
+        (marked(spans=[[4, 4]]), "error", "quote 'cat' differs from the text at [4, 4), which is ''"),
         (
             marked(antecedents={"spans": [[0, 3]], "quotes": ["Teh"]}),
             "error",
-            "quote 'Teh' is not what the text has at [0, 3): 'The'",
+            "quote 'Teh' differs from the text at [0, 3), which is 'The'",
         ),
         (
             marked(alternatives=[[{"spans": [[0, 3]], "quotes": ["Teh"], "label": "red"}]]),
             "error",
-            "quote 'Teh' is not what the text has at [0, 3): 'The'",
+            "quote 'Teh' differs from the text at [0, 3), which is 'The'",
         ),
         (
             marked(alternatives=[[{"spans": [[0, 3]], "quotes": ["The"], "label": "rde"}]]),
             "error",
             "label 'rde' of an alternative is not in protocol p@1; did you mean 'red'?",
         ),
-        (marked(label="blue", antecedents={"spans": [[0, 3]], "quotes": ["The"]}), "warning", "does not ask of 'blue'"),
-        (marked(label="redundant"), "warning", "has no antecedent, which protocol p@1 asks of 'redundant'"),
-        (marked(votes=4) | {"readers": 3}, "warning", "mark 'm1': has 4 votes of 3 readers"),
-        (marked(answers={}), "warning", "mark 'm1': has no answer to 'severity'"),
-        (marked(answers={"severity": 3}), "warning", "mark 'm1': has no answer to 'explanation'"),
+        (marked(label="blue", antecedents={"spans": [[0, 3]], "quotes": ["The"]}), "warning", "ask for with 'blue'"),
+        (marked(label="redundant"), "warning", "has no antecedent, which protocol p@1 requires for 'redundant'"),
+        (marked(votes=4) | {"readers": 3}, "warning", "mark 'm1': has 4 votes, but only 3 annotators were pooled"),
+        (marked(answers={}), "warning", "mark 'm1': answer to 'severity'"),
+        (marked(answers={"severity": 3}), "warning", "mark 'm1': answer to 'explanation'"),
         (marked(answers={"severity": 4}), "error", "answer 4 to 'severity': expected one of 1, 2, 3"),
-        (marked(answers={"severity": 1, "sevrity": 1}), "warning", "answers 'sevrity', which is not asked there; did"),
-        (ANNOTATION | {"answers": {"kinds": ["a", "c"]}}, "error", "'c' is not among a, b"),
-        (ANNOTATION | {"answers": {"kinds": ["a", "b"]}}, "warning", "has no answer to 'why'"),
-        (ANNOTATION | {"answers": {"rating": 1}}, "warning", "answers 'rating', which is not asked there"),
-        (ANNOTATION | {"units": [{"start": 0, "end": 99}]}, "error", "unit [0, 99) does not lie in the text"),
+        (marked(answers={"severity": 1, "sevrity": 1}), "warning", "answers 'sevrity', which is not asked; did"),
+        (ANNOTATION | {"answers": {"kinds": ["a", "c"]}}, "error", "'c' is not one of a, b"),
+        (ANNOTATION | {"answers": {"kinds": ["a", "b"]}}, "warning", "answer to 'why'"),
+        (ANNOTATION | {"answers": {"rating": 1}}, "warning", "answers 'rating', which is not asked"),
+        (ANNOTATION | {"units": [{"start": 0, "end": 99}]}, "error", "unit [0, 99) is not within the text"),
         (
             ANNOTATION | {"units": [{"start": 0, "end": 9, "answers": {"fine": "yes"}}]},
             "error",
@@ -151,7 +151,7 @@ def test_studies_that_are_sound_by_construction_have_no_errors(items: list[Study
         (
             ANNOTATION | {"about": "nobody"},
             "error",
-            "is about 'nobody', which is no annotation and no mark of the study",
+            "`about` names 'nobody', which is neither an annotation nor a mark of the study",
         ),
     ],
 )
@@ -189,9 +189,9 @@ def test_what_is_allowed_is_no_problem(annotation: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (ANNOTATION | {"round": 1}, "annotation id 'a1' is there twice"),
+        (ANNOTATION | {"round": 1}, "duplicate annotation ID 'a1'"),
         (ANNOTATION | {"id": "a2"}, "has the same document, annotator, protocol, round and about as 'a1'"),
-        (marked() | {"id": "a2", "round": 1}, "mark id 'm1' is there twice"),
+        (marked() | {"id": "a2", "round": 1}, "duplicate mark ID 'm1'"),
     ],
 )
 def test_what_is_there_twice_is_told_once_and_of_the_second(second: dict[str, Any], message: str) -> None:
@@ -206,21 +206,26 @@ def test_what_is_about_something_may_come_before_it() -> None:
     assert problems(ANNOTATION | {"id": "a2", "about": "m1"}, marked()) == []
 
 
+def test_an_empty_quote_is_not_looked_for() -> None:
+    problem = span_problem(Span(4, 7), "", Document.model_validate(DOCUMENT))
+    assert problem == "quote '' differs from the text at [4, 7), which is 'cat'"
+
+
 def test_documents_and_annotators_are_there_once() -> None:
     person = Annotator(id="ann", kind="human")
     twice = Study.from_items([*study(documents=(DOCUMENT, DOCUMENT)), person])
-    assert [(each.kind, each.row, each.message) for each in check(twice)] == [
-        ("document", 1, "document id 'doc' is there twice; ids are unique"),
-        ("annotator", 1, "annotator id 'ann' is there twice; ids are unique"),
+    assert [(each.kind, each.row, each.message) for each in check_study(twice)] == [
+        ("document", 1, "duplicate document ID 'doc'; IDs must be unique"),
+        ("annotator", 1, "duplicate annotator ID 'ann'; IDs must be unique"),
     ]
 
 
 def test_settings_name_what_is_there() -> None:
     settings = Settings(protocols=("p@2",), attention_checks=("dok",))
-    found = check(Study.from_items([*study(), settings]))
+    found = check_study(Study.from_items([*study(), settings]))
     assert [str(each) for each in found] == [
-        "settings: names protocol 'p@2', which is not there; did you mean 'p@1'?",
-        "settings: attention check 'dok' is no document; did you mean 'doc'?",
+        "settings: names protocol 'p@2', which is not in the study; did you mean 'p@1'?",
+        "settings: attention check 'dok' is not a document in the study; did you mean 'doc'?",
     ]
 
 
@@ -236,9 +241,9 @@ def test_a_study_of_shipped_exercises_is_sound() -> None:
         for id in scarecrow.practice_documents
     ]
     people: list[StudyItem] = [scarecrow, Annotator(id="ann", kind="human")]
-    assert check(Study.from_items([*people, *done])) == []
+    assert check_study(Study.from_items([*people, *done])) == []
     wrong = done[-1].model_copy(update={"document": min(right), "answers": {"answer": "no such kind"}})
-    (problem,) = check(Study.from_items([*people, wrong]))
+    (problem,) = check_study(Study.from_items([*people, wrong]))
     assert "to 'answer': expected one of" in str(problem)
 
 
@@ -256,7 +261,7 @@ def test_a_long_list_of_errors_is_cut() -> None:
     assert str(error) == "problem 0 (and 29 more like this; `finecomb check --all` lists them)"
     assert len(error.problems) == 30
     different = StudyError([Problem("x" * number) for number in range(1, 31)])
-    assert str(different).splitlines()[-1] == "... and 10 more kinds of problems; `finecomb check` lists them all"
+    assert str(different).splitlines()[-1] == "... and 10 more kinds of problems; `finecomb check` lists all of them"
 
 
 # --- the two strings of a wrong quote ---
@@ -343,26 +348,26 @@ def test_a_problem_is_told_with_its_file_and_line(tmp_path: Path) -> None:
 def test_a_problem_after_crlf_and_a_byte_order_mark_is_told_with_its_line(tmp_path: Path) -> None:
     text = "\ufeff" + lines(ANNOTATION, marked(spans=[[5, 8]]) | {"id": "a2", "round": 1}).replace("\n", "\r\n")
     (message,) = refused(folder(tmp_path, text))
-    assert message.startswith("annotations.jsonl:2: mark 'm1': quote 'cat' is not what the text has at [5, 8): 'at '")
+    assert message.startswith("annotations.jsonl:2: mark 'm1': quote 'cat' differs from the text at [5, 8), which")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": "a1"\n', "annotations.jsonl:1: not JSON: EOF while parsing"),
+        ('{"id": "a1"\n', "annotations.jsonl:1: invalid JSON: EOF while parsing"),
         ("[]\n", "annotations.jsonl:1: "),
-        ("nonsense\n", "annotations.jsonl:1: not JSON: "),
+        ("nonsense\n", "annotations.jsonl:1: invalid JSON: "),
         (lines(ANNOTATION) + '{"id": NaN}\n', "annotations.jsonl:2: "),
         (lines(ANNOTATION | {"mraks": []}), "annotations.jsonl:1: mraks: unknown key; did you mean 'marks'?"),
         (lines({"id": "a1", "annotator": "ann", "protocol": "p@1"}), "annotations.jsonl:1: document: missing"),
         (lines(ANNOTATION | {"marks": [MARK | {"labl": 1}]}), "annotations.jsonl:1: marks[0].labl: unknown key"),
         (lines(marked(quotes=[])), "annotations.jsonl:1: marks[0]: has 1 spans but 0 quotes"),
-        (lines(marked(spans=[[7, 4]])), "annotations.jsonl:1: marks[0].spans[0]: span [7, 4) needs"),
-        (b'{"id": "\xff"}\n', "annotations.jsonl: not UTF-8: byte 0xff"),
-        ('{"id": "a\\ud800"}\n', "annotations.jsonl:1: not JSON: "),
-        (lines(ANNOTATION | {"id": "a\0"}), "annotations.jsonl:1: id: has a NUL character at position 1"),
-        ("{" * 100_000 + "\n", "annotations.jsonl:1: not JSON: "),
-        ('{"id": "a1", "meta": ' + "[" * 5000 + "]" * 5000 + "}\n", "annotations.jsonl:1: not JSON: "),
+        (lines(marked(spans=[[7, 4]])), "annotations.jsonl:1: marks[0].spans[0]: span [7, 4) must satisfy"),
+        (b'{"id": "\xff"}\n', "annotations.jsonl:1: byte 0xff is not UTF-8"),
+        ('{"id": "a\\ud800"}\n', "annotations.jsonl:1: invalid JSON: "),
+        (lines(ANNOTATION | {"id": "a\0"}), "annotations.jsonl:1: id: contains a NUL character at position 1"),
+        ("{" * 100_000 + "\n", "annotations.jsonl:1: invalid JSON: "),
+        ('{"id": "a1", "meta": ' + "[" * 5000 + "]" * 5000 + "}\n", "annotations.jsonl:1: invalid JSON: "),
     ],
 )
 def test_a_broken_line_is_told_with_its_number(tmp_path: Path, text: str | bytes, message: str) -> None:
@@ -372,7 +377,7 @@ def test_a_broken_line_is_told_with_its_number(tmp_path: Path, text: str | bytes
 def test_a_broken_document_is_told_with_its_number(tmp_path: Path) -> None:
     broken = lines(DOCUMENT, {"id": "d2", "text": "ab", "segments": [{"start": 0, "end": 3}]})
     assert refused(folder(tmp_path, "", broken)) == [
-        "documents.jsonl:2: segments reach to 3, but the text has 2 characters"
+        "documents.jsonl:2: segments end at 3, but the text has 2 characters"
     ]
 
 
@@ -386,18 +391,18 @@ def test_every_broken_line_is_told(tmp_path: Path) -> None:
 def test_an_empty_study_is_read(tmp_path: Path) -> None:
     empty = read(folder(tmp_path, "", ""))
     assert (len(empty.documents), len(empty.annotations), len(empty.marks)) == (0, 0, 0)
-    assert check(empty) == []
+    assert check_study(empty) == []
 
 
 def test_a_folder_with_nothing_but_settings_is_read(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("")
-    assert check(read(tmp_path)) == []
+    assert check_study(read(tmp_path)) == []
 
 
 def test_settings_are_told_with_their_file(tmp_path: Path) -> None:
     folder(tmp_path, "")
     (tmp_path / "study.yaml").write_text("protocols: [q@1]\n")
-    assert refused(tmp_path)[0].startswith("study.yaml: names protocol 'q@1', which is not there")
+    assert refused(tmp_path)[0].startswith("study.yaml: names protocol 'q@1', which is not in the study")
 
 
 def test_a_document_of_ten_megabytes_is_read_and_checked(tmp_path: Path) -> None:
@@ -405,7 +410,7 @@ def test_a_document_of_ten_megabytes_is_read_and_checked(tmp_path: Path) -> None
     at = len(text) - 4
     mark = marked(spans=[[at, at + 4]], quotes=["End."]) | {"id": "a2"}
     large = read(folder(tmp_path, lines(mark), lines({"id": "doc", "text": text})))
-    assert check(large) == []
+    assert check_study(large) == []
 
 
 @pytest.mark.parametrize(
@@ -427,7 +432,7 @@ def test_offsets_count_code_points_in_every_script(
     written = json.dumps(mark, ensure_ascii=escaped) + "\n"
     document = json.dumps({"id": "doc", "text": text}, ensure_ascii=escaped) + "\n"
     made = read(folder(tmp_path, written, document))
-    assert check(made) == []
+    assert check_study(made) == []
     assert made.marks["quotes"].to_list() == [[quote]]
 
 
@@ -438,7 +443,7 @@ def test_many_wrong_names_are_all_told() -> None:
         Annotation(id=f"a{number}", document=f"dokument-{number}", annotator="ann", protocol="p@1")
         for number in range(2000)
     ]
-    assert len(check(Study.from_items([PROTOCOL, *documents, *people, *wrong]))) == 2000
+    assert len(check_study(Study.from_items([PROTOCOL, *documents, *people, *wrong]))) == 2000
 
 
 def test_a_mark_is_checked_against_the_text_it_names() -> None:
@@ -485,7 +490,7 @@ def test_marks_that_are_alike_have_the_problems_that_each_has_by_itself(
         if isinstance(item, Annotation)
         for level, message in protocol_problems(item, PROTOCOL)
     ]
-    together = check(Study.from_items(items))
+    together = check_study(Study.from_items(items))
     assert [(problem.level, problem.message) for problem in together] == alone
     errors = [problem for problem in together if problem.level == "error"]
     with pytest.raises(StudyError) if errors else nullcontext() as caught:
@@ -496,7 +501,7 @@ def test_marks_that_are_alike_have_the_problems_that_each_has_by_itself(
 def test_marks_that_are_alike_are_checked_against_their_protocol_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked_marks: list[str] = []
 
-    def watched(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[Level, str]]:
+    def watched(mark: Mark, annotation: Annotation, protocol: Protocol) -> Iterator[tuple[ProblemLevel, str]]:
         checked_marks.append(mark.id)
         return _mark_protocol_problems(mark, annotation, protocol)
 

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.span import Offsets
-from finecomb.core.tokens import TOKENIZERS, Tokenizer, characters, group_into_windows, tokenizer, whitespace, words
+from finecomb.core.tokens import (
+    TOKENIZERS,
+    Tokenizer,
+    character_offsets,
+    get_tokenizer,
+    group_into_windows,
+    whitespace_token_offsets,
+    word_offsets,
+)
 
 # Scripts and signs that have been trouble: marks, no spaces, joiners, flags, directions, unusual spaces.
 TRICKY = (
@@ -23,7 +31,7 @@ TRICKY = (
 tricky_texts = st.text(TRICKY, max_size=30) | st.text(max_size=30)
 
 
-def cut(text: str, tokenize: Tokenizer = words) -> list[str]:
+def cut(text: str, tokenize: Tokenizer = word_offsets) -> list[str]:
     return [text[start:end] for start, end in tokenize(text)]
 
 
@@ -64,7 +72,7 @@ def test_tokens_cover_every_character_that_is_not_white_space(tokenize: Tokenize
     assert set(visible(text)) <= set(positions(tokenize(text)))
 
 
-@pytest.mark.parametrize("tokenize", [whitespace, characters])
+@pytest.mark.parametrize("tokenize", [whitespace_token_offsets, character_offsets])
 @given(text=tricky_texts)
 def test_plain_tokenizers_cover_nothing_else(tokenize: Tokenizer, text: str) -> None:
     assert positions(tokenize(text)) == visible(text)
@@ -72,7 +80,9 @@ def test_plain_tokenizers_cover_nothing_else(tokenize: Tokenizer, text: str) -> 
 
 @given(tricky_texts)
 def test_composed_and_decomposed_text_have_equally_many_words(text: str) -> None:
-    assert len(words(unicodedata.normalize("NFC", text))) == len(words(unicodedata.normalize("NFD", text)))
+    assert len(word_offsets(unicodedata.normalize("NFC", text))) == len(
+        word_offsets(unicodedata.normalize("NFD", text))
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,13 +118,13 @@ def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
 
 
 def test_plain_tokenizers_by_example() -> None:
-    assert cut("It isn't\u00a03.5 km.", whitespace) == ["It", "isn't", "3.5", "km."]
-    assert cut("a é\n😀", characters) == ["a", "é", "😀"]
+    assert cut("It isn't\u00a03.5 km.", whitespace_token_offsets) == ["It", "isn't", "3.5", "km."]
+    assert cut("a é\n😀", character_offsets) == ["a", "é", "😀"]
 
 
 @pytest.mark.parametrize("text", [" " * 200_000 + "x", "J. " * 60_000, "9. " * 60_000, '. "' * 60_000, "a.\n" * 60_000])
 def test_odd_long_texts_are_cut_to_their_end(text: str) -> None:
-    assert words(text)[-1, 1] == len(text.rstrip())
+    assert word_offsets(text)[-1, 1] == len(text.rstrip())
 
 
 # --- windows ---
@@ -138,26 +148,26 @@ def test_windows_need_a_size(size: int) -> None:
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_tokenizer_is_found_by_name(name: str) -> None:
-    assert tokenizer(name) is TOKENIZERS[name]
+    assert get_tokenizer(name) is TOKENIZERS[name]
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("word", "did you mean 'words'"), ("zzz", "there are: words, whitespace, characters"), ("spacy:", "spacy:NAME")],
+    [("word", "did you mean 'words'"), ("zzz", "available: words, whitespace, characters"), ("spacy:", "spacy:NAME")],
 )
 def test_an_unknown_tokenizer_is_named_with_the_nearest(name: str, hint: str) -> None:
     with pytest.raises(FinecombError, match=re.escape(hint)):
-        tokenizer(name)
+        get_tokenizer(name)
 
 
 def test_a_blank_spacy_tokenizer_covers_every_visible_character() -> None:
     pytest.importorskip("spacy")
     text = "Dr. Ng isn't 😀 here.\n\nNo?"
-    assert set(visible(text)) == set(positions(tokenizer("spacy:en")(text)))
-    assert "n't" in cut(text, tokenizer("spacy:en"))
+    assert set(visible(text)) == set(positions(get_tokenizer("spacy:en")(text)))
+    assert "n't" in cut(text, get_tokenizer("spacy:en"))
 
 
 def test_an_unknown_spacy_pipeline_is_the_users_mistake() -> None:
     pytest.importorskip("spacy")
     with pytest.raises(FinecombError, match="spaCy cannot load 'no_such_pipeline'"):
-        tokenizer("spacy:no_such_pipeline")
+        get_tokenizer("spacy:no_such_pipeline")

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import Document, Segment
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import Priming
-from finecomb.corpora.preparation import DUPLICATE, NOT_DRAWN, Preparation, prepare
+from finecomb.corpora.preparation import DUPLICATE_REASON, NOT_DRAWN_REASON, Preparation, prepare
 
 LONG = "Then {} more people came to the old harbour to see the boats. " * 12
 
@@ -57,9 +57,9 @@ def test_every_dropped_text_is_counted_with_its_reason() -> None:
     assert [text.id for text in result.documents] == ["a1", "a2"]
     assert result.dropped == Counter(
         {
-            DUPLICATE: 1,
+            DUPLICATE_REASON: 1,
             "fewer than 100 words": 1,
-            "nothing comes after its prompt": 2,
+            "has no text after its prompt": 2,
             "shares more than 97% of its words with a priming text": 1,
         }
     )
@@ -78,13 +78,13 @@ def test_balance_draws_equally_many_of_each_cell_and_says_who_has_too_few() -> N
     ]
     result = prepare(documents, Preparation(balance=("topic", "model"), seed=1))
     assert set(result.cells.values()) == {10}
-    assert result.dropped == {NOT_DRAWN: 20}
+    assert result.dropped == {NOT_DRAWN_REASON: 20}
     assert result.notes == ()
     again = prepare(list(reversed(documents)), Preparation(balance=("topic", "model"), seed=1))
     assert {text.id for text in again.documents} == {text.id for text in result.documents}  # whatever the order
     many = prepare(documents, Preparation(balance=("topic", "model"), per_cell=15))
     assert sorted(many.cells.values()) == [10, 10, 15, 15]
-    assert many.notes[0] == "land a: 10 of 15 texts; it has no more"
+    assert many.notes[0] == "land a: 10 of 15 texts; the cell has no more"
     with pytest.raises(FinecombError, match="did you mean 'topic'"):
         prepare(documents, Preparation(balance=("topics",)))
 
@@ -107,20 +107,20 @@ def test_sections_are_marked_and_read_back() -> None:
     ("preparation", "message"),
     [
         (Preparation(prompt="start"), "--start 'Once upon a time'"),
-        (Preparation(start="x"), "means nothing without --prompt start"),
-        (Preparation(per_cell=3), "means nothing without --balance"),
-        (Preparation(sections="with-titles", rule=LengthRule()), "leave out --prompt and --words"),
+        (Preparation(start="x"), "--start requires --prompt start"),
+        (Preparation(per_cell=3), "--per-cell requires --balance"),
+        (Preparation(sections="with-titles", rule=LengthRule()), "cannot be used with --prompt or --words"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(preparation: Preparation, message: str) -> None:
     with pytest.raises(FinecombError) as error:
         prepare([article(1)], preparation)
-    assert message in error.value.text(flag_style)
+    assert message in error.value.format_message(format_as_flag)
 
 
 def test_no_texts_and_two_of_one_name_are_refused() -> None:
     with pytest.raises(FinecombError, match="no texts"):
         prepare([], Preparation())
-    with pytest.raises(FinecombError, match="2 texts are called 'a1'"):
+    with pytest.raises(FinecombError, match="2 texts have the ID 'a1'"):
         prepare([article(1), article(1)], Preparation())
     assert len(prepare([article(1)], Preparation()).documents) == 1

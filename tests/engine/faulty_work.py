@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from finecomb.annotators.detectors.batch_detection import DocumentMarking, MarkedCorpus, mark_corpus
+from finecomb.annotators.detectors.batch_detection import DetectionTask, MarkedCorpus, mark_corpus
 from finecomb.core import frames
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
@@ -148,7 +148,7 @@ def make_texts(count: int, **words: str) -> pl.LazyFrame:
 
 def to_documents(texts: pl.LazyFrame) -> list[Document]:
     """The same as records."""
-    columns = {name: kind for name, (kind, _) in frames.DOCUMENTS.items()}
+    columns = {name: kind for name, (kind, _) in frames.DOCUMENT_COLUMNS.items()}
     return list(frames.iter_documents(texts.collect().cast(columns)))  # type: ignore[arg-type]
 
 
@@ -161,7 +161,7 @@ def mark_texts_by_engine(
 
 def mark_texts(texts: pl.LazyFrame, spread: Executor, options: FaultOptions) -> MarkedCorpus:
     """What the detector marks in texts."""
-    marking = DocumentMarking("m", FaultyDetector, load("scarecrow"), options)
+    marking = DetectionTask("m", FaultyDetector, load("scarecrow"), options)
     return mark_corpus(texts, marking, "mischief", spread, lambda counts, _: counts)
 
 
@@ -170,7 +170,7 @@ def detection_table(texts: pl.LazyFrame, spread: Executor, options: FaultOptions
     corpus = mark_texts(texts, spread, options)
     rows = [
         (row.document, str([mark.quotes for mark in row.marks]), row.excluded.reason if row.excluded else None)
-        for row in corpus.annotations()
+        for row in corpus.iter_annotations()
     ]
     return pl.DataFrame(rows, ["id", "result", "problem"], orient="row")
 

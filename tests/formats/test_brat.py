@@ -13,8 +13,8 @@ from finecomb.core.protocol import Label, Protocol
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import brat, format_of
+from finecomb.core.study_checks import check_study
+from finecomb.formats import brat, detect_format
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
@@ -79,10 +79,10 @@ def test_a_small_folder_becomes_these_records(tmp_path: Path) -> None:
     assert others[0].meta == {"AnnotationError": "bad"}
     assert annotation.meta == {"brat": ["N1\tReference T1 Wiki:1\tcat", "*\tEquiv T3 T4"]}
     assert [item.text for item in items if isinstance(item, Note)] == [
-        "1 marks were placed by their quote, not by their offsets",
-        "1 marks could not be placed; they are kept without a place",
+        "1 marks were located by their quote, because their offsets do not match",
+        "1 marks could not be located; they are kept without spans",
     ]
-    assert check(Study.from_items(items)) == []
+    assert check_study(Study.from_items(items)) == []
 
 
 def test_folders_are_annotators_and_texts_may_lie_above(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -
         again = round_trip(brat.FORMAT, items, Path(place) / "corpus")
         assert brat.sniff(Path(place) / "corpus")
     assert canonical_form(again, brat.FORMAT.holds) == canonical_form(items, brat.FORMAT.holds)
-    assert check(Study.from_items(again)) == []
+    assert check_study(Study.from_items(again)) == []
 
 
 def marked(items: list[StudyItem]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
@@ -224,12 +224,12 @@ def test_odd_lines_are_read_or_refused(lines: list[str]) -> None:
         ),
         (
             {"doc.txt": "x", "doc.ann": "T1\tR 0 1\tx\nT1\tR 0 1\tx\n"},
-            "doc.ann:2: T1 is there twice; ids are unique in a file",
+            "doc.ann:2: duplicate ID T1; IDs must be unique in a file",
         ),
-        ({"doc.ann": ""}, "doc.ann: its text doc.txt is missing; expected it beside the .ann file"),
+        ({"doc.ann": ""}, "doc.ann: the text doc.txt is missing; expected it next to the .ann file"),
         ({"a/d.txt": "x", "a/d.ann": "", "b/d.txt": "y", "b/d.ann": ""}, "d.txt: differs from"),
-        ({"doc.txt": "x\0", "doc.ann": ""}, "doc.txt: text: has a NUL character at position 1; remove it"),
-        ({"annotation.conf": ""}, "has no .txt file; expected texts with .ann files beside them"),
+        ({"doc.txt": "x\0", "doc.ann": ""}, "doc.txt: text: contains a NUL character at position 1; remove it"),
+        ({"annotation.conf": ""}, "contains no .txt file; expected texts with .ann files next to them"),
     ],
 )
 def test_a_slip_is_named_with_its_place(files: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_folder_that_cannot_be_an_id_is_refused(name: str, tmp_path: Path) -> 
 
 def test_it_is_known_by_its_files(tmp_path: Path) -> None:
     root = folder(tmp_path, {"anna/doc.txt": "x", "anna/doc.ann": ""})
-    assert format_of(root).name == "brat"
+    assert detect_format(root).name == "brat"
     assert not brat.sniff(tmp_path / "nowhere")
     with pytest.raises(FormatError, match="not a folder"):
         list(brat.read(root / "anna" / "doc.txt", Options()))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import csabstruct, format_of
+from finecomb.core.study_checks import check_study
+from finecomb.formats import csabstruct, detect_format
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import canonical_form, round_trip, texts
@@ -36,7 +36,7 @@ DOCUMENT = Document(
 def test_a_sentence_becomes_a_segment_with_its_label_as_title(tmp_path: Path) -> None:
     path = tmp_path / "dev.jsonl"
     path.write_text(json.dumps(LINE) + "\n")
-    assert format_of(path).name == "csabstruct"
+    assert detect_format(path).name == "csabstruct"
     assert list(csabstruct.read(path, Options())) == [DOCUMENT]
 
 
@@ -70,7 +70,7 @@ def test_words_outside_the_segments_are_refused_and_white_space_becomes_a_space(
     assert isinstance(again, Document)
     assert again.text == "a b"
     for text in ("a b c", "a\n\nb c"):
-        with pytest.raises(FormatError, match=r"document 'd': '.' at \[.*\) is in no segment"):
+        with pytest.raises(FormatError, match=r"document 'd': '.' at \[.*\) is outside any segment"):
             csabstruct.write([Document(id="d", text=text, segments=segments)], tmp_path / "b.jsonl", Options())
 
 
@@ -82,7 +82,7 @@ def test_words_outside_the_segments_are_refused_and_white_space_becomes_a_space(
         ({"sentences": "a", "labels": ["x"]}, "'sentences': expected a list, found text"),
         ({"sentence": ["a"], "labels": ["x"]}, "'sentences' is missing; did you mean 'sentence'"),
         ({"sentences": ["a\0"], "labels": ["x"]}, "text: .*NUL character"),
-        ({"sentences": ["a"], "labels": ["x"], "id": " "}, "id: an id needs visible characters"),
+        ({"sentences": ["a"], "labels": ["x"], "id": " "}, "id: an ID must have visible characters"),
         ([], "expected an object"),
     ],
 )
@@ -131,10 +131,10 @@ def test_the_release_has_its_counts_and_comes_back(
     name: str, abstracts: int, labels: dict[str, int], data: Path, tmp_path: Path
 ) -> None:
     path = data / "csabstruct" / f"{name}.jsonl"
-    assert format_of(path).name == "csabstruct"
+    assert detect_format(path).name == "csabstruct"
     documents = list(csabstruct.read(path, Options()))
     assert len(documents) == abstracts
-    assert check(Study.from_items(documents)) == []
+    assert check_study(Study.from_items(documents)) == []
     titles = [segment.title for each in documents if isinstance(each, Document) for segment in each.segments]
     assert Counter(titles) == labels
     csabstruct.write(documents, tmp_path / "again.jsonl", Options())

@@ -12,8 +12,8 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import docbin, format_of
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, docbin
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, PROTOCOL, canonical_form, round_trip, studies
@@ -49,8 +49,8 @@ def test_entities_of_a_plain_docbin_become_marks(tmp_path: Path) -> None:
             meta={"cats": {"good": 1.0}},
         ),
     ]
-    assert check(Study.from_items(items)) == []
-    assert format_of(tmp_path / "anna.spacy") is docbin.FORMAT
+    assert check_study(Study.from_items(items)) == []
+    assert detect_format(tmp_path / "anna.spacy") is docbin.FORMAT
 
 
 def test_marks_are_written_where_a_span_categorizer_reads_them(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import factgenie, format_of
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, factgenie
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import canonical_form, round_trip, studies
@@ -89,8 +89,8 @@ def test_a_campaign_gives_protocol_texts_data_and_marks(tmp_path: Path) -> None:
             round=1,
         ),
     ]
-    assert check(Study.from_items(items)) == []
-    assert format_of(folder) is format_of(folder / "annotations.jsonl") is factgenie.FORMAT
+    assert check_study(Study.from_items(items)) == []
+    assert detect_format(folder) is detect_format(folder / "annotations.jsonl") is factgenie.FORMAT
 
 
 def test_a_campaign_of_a_model_is_that_model(tmp_path: Path) -> None:
@@ -116,18 +116,21 @@ def test_a_span_that_stands_elsewhere_is_moved_and_one_that_stands_nowhere_kept(
     )
     _, moved, lost = only(items, Annotation)[0].marks
     assert (moved.spans, moved.meta) == ((Span(8, 14),), {"start": 7})
-    assert (lost.spans, lost.unlocated, lost.quotes) == ((), "the text is not in the output", ("hail",))
+    assert (lost.spans, lost.unlocated, lost.quotes) == ((), "the quote is not in the output", ("hail",))
     assert [note.text[:8] for note in only(items, Note)] == ["1 spans ", "1 spans "]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"annotations": [{"type": 2, "text": "Snow", "start": 0}]}, ":1: annotations[0]: 'type': expected 0 to 1, "),
-        ({"annotations": [{"type": "0", "text": "S", "start": 0}]}, "[0]: 'type': expected a whole number, found text"),
+        (
+            {"annotations": [{"type": 2, "text": "Snow", "start": 0}]},
+            ":1: annotations[0]: 'type': expected the index of a category in config.yaml (0 to 1), found 2",
+        ),
+        ({"annotations": [{"type": "0", "text": "S", "start": 0}]}, "[0]: 'type': expected an integer, found text"),
         (
             {"annotations": [{"type": 0, "text": "S", "start": -1}]},
-            "[0]: 'start': expected a whole number from 0, found",
+            "[0]: 'start': expected an integer of at least 0, found",
         ),
         ({"annotations": [{"type": 0, "start": 0}]}, "annotations.jsonl:1: annotations[0]: 'text' is missing"),
         (
@@ -146,10 +149,10 @@ def test_a_slip_is_named_with_its_line(change: dict[str, Any], message: str, tmp
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("a: [", "config.yaml: not YAML"),
+        ("a: [", "config.yaml: invalid YAML"),
         ("[]", "config.yaml: expected an object, found a list"),
         ("a: 1", "config.yaml: 'annotation_span_categories' is missing"),
-        ("annotation_span_categories: [{name: A}, {name: a}]", "config.yaml: label 'a' is there twice"),
+        ("annotation_span_categories: [{name: A}, {name: a}]", "config.yaml: label 'a' occurs twice"),
     ],
 )
 def test_a_slip_in_the_categories_is_named(config: str, message: str, tmp_path: Path) -> None:
@@ -216,7 +219,7 @@ def test_released_campaigns_have_their_counts(
     items = items_of(data / "span_annotation" / "annotations" / name)
     study = Study.from_items(items)
     assert (len(study.documents), len(study.annotations), len(study.marks)) == (documents, annotations, marks)
-    assert check(study) == []
+    assert check_study(study) == []
     assert study.documents["data"].null_count() == 0
     assert set(study.annotators["kind"]) == {"llm" if name.startswith("model") else "human"}
 

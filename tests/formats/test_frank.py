@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
-from finecomb.formats import format_of, frank
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, frank
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 
@@ -46,7 +46,7 @@ def files(folder: Path, human: Any = HUMAN, metrics: Any = METRICS) -> Path:
 
 def test_judgements_and_metrics_become_annotations_of_empty_documents(tmp_path: Path) -> None:
     path = files(tmp_path)
-    assert format_of(path).name == "frank"
+    assert detect_format(path).name == "frank"
     settings, protocol, *items = frank.read(path, Options())
     assert settings == Settings(protocols=("frank@1",))
     assert [question.name for question in protocol.document_questions] == ["factuality", "rel_e"]  # type: ignore[union-attr]
@@ -63,8 +63,8 @@ def test_judgements_and_metrics_become_annotations_of_empty_documents(tmp_path: 
         _annotation(plan, "rouge-1", {"score": 0.75}),
         _annotation(plan, "qags", {"score": 0.9}),
         Note(
-            text="1 records of baseline_factuality_metrics_outputs.json are about summaries without a judgement "
-            "and are left out"
+            text="1 records of baseline_factuality_metrics_outputs.json are omitted, because their summaries have "
+            "no judgement"
         ),
     ]
 
@@ -93,9 +93,9 @@ def test_judgements_alone_will_do(tmp_path: Path) -> None:
     [
         ([{"hash": "a", "Factuality": 1}], [], "human_annotations.json:2: 'model_name' is missing"),
         ([{"hash": 7, "model_name": "b", "Factuality": 1}], [], "human_annotations.json:2: 'hash': expected text"),
-        ([], [], "no record has a number called 'Factuality'"),
+        ([], [], "no record has a number in the field 'Factuality'"),
         ({"a": HUMAN[0]}, [], "human_annotations.json:2: expected a list of records"),
-        ([7], [], "human_annotations.json:2: expected an object, found a whole number"),
+        ([7], [], "human_annotations.json:2: expected an object, found an integer"),
         (HUMAN, [{"hash": "a", "Bleu": 1}], "outputs.json:1: 'model_name' is missing"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_slip_is_named_with_its_line(human: Any, metrics: Any, message: str, t
 def test_the_metrics_file_says_how_it_is_read(tmp_path: Path) -> None:
     files(tmp_path)
     path = tmp_path / "baseline_factuality_metrics_outputs.json"
-    with pytest.raises(FormatError, match="the metrics file is read with the judgements, as data=baseline"):
+    with pytest.raises(FormatError, match="the metrics file must be given with the judgements, as data=baseline"):
         list(frank.read(path, Options()))
 
 
@@ -142,7 +142,7 @@ def test_any_fields_are_read_or_refused(more: list[dict[str, Any]]) -> None:
 
 def test_the_release_has_the_recomputed_counts_and_means(data: Path) -> None:
     study = Study.from_items(frank.read(data / "frank" / "human_annotations.json", Options()))
-    assert check(study) == []
+    assert check_study(study) == []
     assert len(study.documents) == 2246
     assert Counter(str(document.meta["split"]) for document in study.iter_documents()) == {"valid": 671, "test": 1575}
     counts = Counter(study.annotations["annotator"])

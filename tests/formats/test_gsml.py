@@ -16,9 +16,9 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.core.tokens import whitespace
-from finecomb.formats import convert, format_of, gsml
+from finecomb.core.study_checks import check_study
+from finecomb.core.tokens import whitespace_token_offsets
+from finecomb.formats import convert, detect_format, gsml
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
@@ -74,7 +74,7 @@ def test_rows_become_the_gold_annotations_of_every_text(task: Path) -> None:
         Annotator(id="gold", kind="gold"),
         Annotation(id="G1/gold", document="G1", annotator="gold", protocol="accuracy@2", marks=(first, second)),
         Annotation(id="G2/gold", document="G2", annotator="gold", protocol="accuracy@2"),
-        Note(text="gsml.csv has no mistake in 1 of 2 texts; they count as read and found without mistakes"),
+        Note(text="gsml.csv has no errors in 1 of 2 texts; they count as annotated without errors"),
     ]
 
 
@@ -103,19 +103,19 @@ def test_a_token_lookup_beside_the_file_overrules_the_rule_for_sentences(task: P
         ("G1.txt,,1,,,,9,10,NAME,,\nG1.txt,,2,,,,10,11,WORD,,", "3: token 10 of G1 is already used by line 2"),
         (
             "G1.txt,1,1,,1,1,,,NAME,,\nG1.txt,,2,,,,4,4,WORD,,",
-            "3: gives document ids only, but rows before it sentence",
+            "3: this row has only document IDs, but previous rows have only sentence",
         ),
-        ("G1.txt,,1,Sunday,,,,,NAME,,", "2: has no token ids"),
-        ("G1.txt,,1,Sunday,,,10,,NAME,,", "2: DOC_TOKEN_END: expected a whole number, found ''"),
-        ("G1.txt,,1,Sunday,,,ten,10,NAME,,", "2: DOC_TOKEN_START: expected a whole number, found 'ten'"),
+        ("G1.txt,,1,Sunday,,,,,NAME,,", "2: token IDs are missing"),
+        ("G1.txt,,1,Sunday,,,10,,NAME,,", "2: DOC_TOKEN_END: expected an integer, found ''"),
+        ("G1.txt,,1,Sunday,,,ten,10,NAME,,", "2: DOC_TOKEN_START: expected an integer, found 'ten'"),
         ("G1.txt,,1,,,,0,1,NAME,,", "2: DOC_TOKEN_START 0, DOC_TOKEN_END 1: expected 1 <= start <= end <= 17"),
         ("G1.txt,,1,,,,17,18,NAME,,", "2: DOC_TOKEN_START 17, DOC_TOKEN_END 18: expected 1 <= start"),
         ("G1.txt,2,1,,1,9,,,NAME,,", "2: SENTENCE_ID 2, SENT_TOKEN_START 1, SENT_TOKEN_END 9: G1 has no such tokens"),
-        ("G1.txt,1,1,,9,9,10,10,NAME,,", "2: sentence ids name tokens 9 to 9, document ids 10 to 10"),
-        ("G1.txt,,1,Monday,,,10,10,NAME,,", "2: TOKENS: 'Monday', but tokens 10 to 10 of G1 are 'Sunday'"),
+        ("G1.txt,1,1,,9,9,10,10,NAME,,", "2: sentence IDs name tokens 9 to 9, but document IDs name tokens 10 to 10"),
+        ("G1.txt,,1,Monday,,,10,10,NAME,,", "2: TOKENS: found 'Monday', but tokens 10 to 10 of G1 are 'Sunday'"),
         ("G1.txt,,1,,,,10,10,NAMES,,", "2: TYPE: label 'NAMES' is not in protocol accuracy@2; did you mean 'name'"),
-        ("G7.txt,,1,,,,10,10,NAME,,", "2: TEXT_ID: no text is called 'G7'; there are: G1, G2"),
-        ("G1.txt,,1,,,,10,10,NAME,,,", "2: has more fields than the 11 columns"),
+        ("G7.txt,,1,,,,10,10,NAME,,", "2: TEXT_ID: unknown text 'G7'; available: G1, G2"),
+        ("G1.txt,,1,,,,10,10,NAME,,,", "2: this row has more cells than the header, which has 11"),
         ("G1.txt,,1,,,,10,10,NAME,a\0b,", "2: answers.*NUL character at position 1"),
     ],
 )
@@ -127,18 +127,18 @@ def test_a_slip_is_named_with_its_row(rows: str, message: str, task: Path) -> No
 
 def test_all_slips_are_named_together(task: Path) -> None:
     (task / "gsml.csv").write_text(f"{HEADER}\nG1,,,,,,,,NAME,,\nG1,,,,,,1,1,NAME,,\nG9,,,,,,1,1,NAME,,\n")
-    with pytest.raises(FormatError, match=r"gsml.csv:2: has no token ids.*\n.*gsml.csv:4: TEXT_ID"):
+    with pytest.raises(FormatError, match=r"gsml.csv:2: token IDs are missing.*\n.*gsml.csv:4: TEXT_ID"):
         list(gsml.read(task / "gsml.csv", Options()))
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("", "no column 'TEXT_ID'"),
-        ("TEXT_ID,TIPE\n", "no column 'TYPE'; did you mean 'TIPE'"),
-        ("TEXT_ID,TYPE\n", "no columns with token ids"),
-        ("TEXT_ID,GENERATED_TEXT\nG1,a\nG1.txt,b\n", "3: TEXT_ID: 'G1' is there twice"),
-        ("TEXT_ID,GENERATED_TEXT\n,a\n", "2: id: an id needs visible characters"),
+        ("", "column 'TEXT_ID' is missing"),
+        ("TEXT_ID,TIPE\n", "column 'TYPE' is missing; did you mean 'TIPE'"),
+        ("TEXT_ID,TYPE\n", "columns with token IDs are missing"),
+        ("TEXT_ID,GENERATED_TEXT\nG1,a\nG1.txt,b\n", "3: TEXT_ID: duplicate ID 'G1'"),
+        ("TEXT_ID,GENERATED_TEXT\n,a\n", "2: id: an ID must have visible characters"),
     ],
 )
 def test_a_table_without_its_columns_is_refused(table: str, message: str, tmp_path: Path) -> None:
@@ -149,17 +149,17 @@ def test_a_table_without_its_columns_is_refused(table: str, message: str, tmp_pa
 
 def test_texts_that_are_nowhere_are_asked_for(tmp_path: Path) -> None:
     (tmp_path / "gsml.csv").write_text(BOTH)
-    with pytest.raises(FormatError, match=r"its texts are not beside it .*say where they are with texts"):
+    with pytest.raises(FormatError, match=r"no texts next to it .*name them with texts"):
         list(gsml.read(tmp_path / "gsml.csv", Options()))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FormatError, match="has no text files"):
+    with pytest.raises(FormatError, match="contains no text files"):
         list(gsml.read(tmp_path / "gsml.csv", Options(texts=tmp_path / "empty")))
 
 
 def test_games_give_documents_with_their_links(tmp_path: Path) -> None:
     games = tmp_path / "games.csv"
     games.write_text(f"TEXT_ID,HOME_NAME,GENERATED_TEXT,BREF_BOX\nG1,Foxes,{FOXES},https://example.org/1\n")
-    assert format_of(games).name == "gsml"
+    assert detect_format(games).name == "gsml"
     meta = {"home_name": "Foxes", "bref_box": "https://example.org/1"}
     data = {"links": {"Box score": "https://example.org/1"}}  # meta is not shown to annotators, data is
     assert list(gsml.read(games, Options())) == [Document(id="G1", text=FOXES, data=data, meta=meta)]
@@ -181,7 +181,7 @@ def test_box_scores_become_data_and_what_people_wrote_a_reference(task: Path) ->
     alone = list(gsml.read(scores, Options()))
     assert alone == [Document(id="G1", text="", data=game, references=("The Foxes won .",))]
     scores.write_text(json.dumps({"home_name": "Foxes", "box_score": {}, "shared_task_text": "G1"}))
-    assert format_of(scores).name == "gsml"
+    assert detect_format(scores).name == "gsml"
     assert [document.id for document in only(Document, gsml.read(scores, Options()))] == ["scores-1"]
 
 
@@ -197,7 +197,7 @@ def test_box_scores_and_links_beside_the_marks_are_used_without_being_named(task
 def test_the_records_of_rotowire_itself_have_what_a_person_wrote_as_their_text(tmp_path: Path) -> None:
     game = {"home_name": "Foxes", "vis_name": "Cranes", "box_score": {"PTS": {"0": "17"}}}
     (tmp_path / "test.json").write_text(json.dumps([{**game, "summary": ["The", "Foxes", "won"]}] * 2))
-    assert format_of(tmp_path / "test.json").name == "gsml"
+    assert detect_format(tmp_path / "test.json").name == "gsml"
     documents = only(Document, gsml.read(tmp_path / "test.json", Options()))
     assert documents[1] == Document(id="test-2", text="The Foxes won", data=game)
 
@@ -209,7 +209,7 @@ def test_the_option_names_the_annotator_and_gold_is_gold(task: Path) -> None:
     assert only(Annotator, gsml.read(mine, Options(annotator="gold"))) == [Annotator(id="gold", kind="gold")]
     both = only(Annotator, gsml.read(task, Options()))
     assert [(each.id, each.kind) for each in both] == [("gold", "gold"), ("run-1", "detector")]
-    with pytest.raises(FormatError, match="has 2 files of marks, but annotator names the maker of one"):
+    with pytest.raises(FormatError, match="contains marks of 2 annotators, one per file, but annotator names only one"):
         list(gsml.read(task, Options(annotator="ours")))
 
 
@@ -234,7 +234,7 @@ def markups(draw: st.DrawFn) -> list[StudyItem]:
 
 
 def _on_tokens(draw: st.DrawFn, annotation: Annotation, text: str) -> Annotation:
-    offsets = whitespace(text).tolist()
+    offsets = whitespace_token_offsets(text).tolist()
     edges = sorted(draw(st.sets(st.integers(0, len(offsets)), max_size=6)))
     marks = []
     for mark, first, last in zip(annotation.marks, edges[::2], edges[1::2], strict=False):
@@ -257,7 +257,10 @@ def test_a_folder_gives_back_texts_and_marks(items: list[StudyItem]) -> None:
 
 def test_what_was_read_is_written_as_it_was(task: Path) -> None:
     assert convert(task / "gsml.csv", task / "again.csv", to="gsml")[1:] == [
-        "the accuracy shared task's GSML cannot hold these, which were left out: annotator kind (1), protocol (1)"
+        (
+            "the accuracy shared task's GSML cannot store the following, which were omitted: annotator kind (1), "
+            "protocol (1)"
+        )
     ]
     assert (task / "again.csv").read_bytes() == (task / "gsml.csv").read_bytes()
 
@@ -272,7 +275,7 @@ def test_sentence_ids_are_left_out_where_a_mark_crosses_sentences(tmp_path: Path
     gsml.write(_one_mark("a . b c", 0, 5), tmp_path / "out.csv", Options())
     with (tmp_path / "out.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
-    assert [row[name] for name in (*gsml.SENTENCE_IDS, *gsml.DOCUMENT_IDS)] == ["", "", "", "1", "3"]
+    assert [row[name] for name in (*gsml.SENTENCE_ID_COLUMNS, *gsml.DOCUMENT_ID_COLUMNS)] == ["", "", "", "1", "3"]
 
 
 def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[StudyItem]:
@@ -291,7 +294,7 @@ def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[Stu
         (
             _one_mark("It ended 92-87.", 9, 11),
             "task",
-            r"mark 'a-m': '92' at \[9, 11\) .* the whole tokens are '92-87.' at \[9, 15\)",
+            r"mark 'a-m': '92' at \[9, 11\) .* the complete tokens are '92-87.' at \[9, 15\)",
         ),
         (_one_mark("a  b", 1, 2), "task", "it covers no token"),
         (
@@ -299,10 +302,10 @@ def _one_mark(text: str, start: int, end: int, annotator: str = "a") -> list[Stu
             "out.csv",
             "one annotator, but there are 'a' and 'b'",
         ),
-        ([*_one_mark("a b", 0, 1), Document(id="e", text="")], "task", "'a' has not read 1 documents, e.g. 'e'"),
-        ([Document(id="a/b", text="")], "task", "document id 'a/b' cannot be a file name"),
-        (_one_mark("a b", 0, 1, "../x"), "task", "annotator id '../x' cannot be a file name"),
-        (_one_mark("a b", 0, 1, "games"), "task", "annotator 'games': games.csv has another meaning"),
+        ([*_one_mark("a b", 0, 1), Document(id="e", text="")], "task", "'a' has not annotated 1 documents, e.g. 'e'"),
+        ([Document(id="a/b", text="")], "task", "document ID 'a/b' cannot be a file name"),
+        (_one_mark("a b", 0, 1, "../x"), "task", "annotator ID '../x' cannot be a file name"),
+        (_one_mark("a b", 0, 1, "games"), "task", "annotator 'games': the file name games.csv is reserved"),
     ],
 )
 def test_what_gsml_would_change_is_refused(items: list[StudyItem], name: str, message: str, tmp_path: Path) -> None:
@@ -316,7 +319,7 @@ def test_marks_that_share_a_token_are_refused(tmp_path: Path) -> None:
     assert isinstance(annotation, Annotation)
     other = Mark(id="other", spans=(Span(2, 3),), quotes=("b",), label="name")
     items[-1] = annotation.model_copy(update={"marks": (*annotation.marks, other)})
-    with pytest.raises(FormatError, match=r"mark 'other' shares token 2 of d .* merge the two or drop one"):
+    with pytest.raises(FormatError, match=r"mark 'other' shares token 2 of d .* merge the marks or remove one"):
         gsml.write(items, tmp_path / "task", Options())
 
 
@@ -348,8 +351,8 @@ def test_documents_that_hold_box_scores_are_not_taken_for_the_task_s_file(tmp_pa
     game = {"home_name": "Foxes", "box_score": {}}
     (tmp_path / "task.jsonl").write_text(json.dumps({"shared_task_text_id": "G1", **game}))
     (tmp_path / "ours.jsonl").write_text(json.dumps({"id": "G1", "text": "Won.", "data": game}))
-    assert format_of(tmp_path / "task.jsonl").name == "gsml"
-    assert format_of(tmp_path / "ours.jsonl").name == "jsonl"
+    assert detect_format(tmp_path / "task.jsonl").name == "gsml"
+    assert detect_format(tmp_path / "ours.jsonl").name == "jsonl"
 
 
 @settings(max_examples=40)
@@ -369,7 +372,7 @@ def test_any_cells_are_read_or_refused(rows: list[list[str]]) -> None:
 
 def spans_of(path: Path, options: Options | None = None) -> set[tuple[Any, ...]]:
     study = Study.from_items(gsml.read(path, options or Options()))
-    assert check(study) == []
+    assert check_study(study) == []
     assert len(study.documents) == len(study.annotations) == 60
     return {(each.document, *mark.spans, mark.label) for each in study.iter_annotations() for mark in each.marks}
 
@@ -405,8 +408,8 @@ def test_submissions_have_the_published_counts(data: Path) -> None:
     ("name", "message"),
     [
         ("submission_overlapping.csv", ":80: token 190 of S008 is already used by line 79"),
-        ("submission_malformed.csv", ":3: gives document ids only"),
-        ("submission_blank.csv", ":2: has no token ids"),
+        ("submission_malformed.csv", ":3: this row has only document IDs"),
+        ("submission_blank.csv", ":2: token IDs are missing"),
     ],
 )
 def test_submissions_that_the_task_rejects_are_refused(name: str, message: str, data: Path) -> None:

@@ -13,7 +13,7 @@ from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.formats import format_of, hf
+from finecomb.formats import detect_format, hf
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
@@ -40,7 +40,7 @@ ITEMS: list[StudyItem] = [
 def test_a_saved_dataset_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(hf.FORMAT, items, Path(place) / "t")
-        assert format_of(Path(place) / "t") is hf.FORMAT
+        assert detect_format(Path(place) / "t") is hf.FORMAT
     assert canonical_form(again) == canonical_form(items)
 
 
@@ -75,10 +75,10 @@ def test_the_splits_of_plain_texts_are_kept_as_meta() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"body": ["x"]}, "dataset:1: no column 'text'; there are: body"),
+        ({"body": ["x"]}, "dataset:1: column 'text' is missing; available: body"),
         ({"text": [1]}, "dataset: row 0: column 'text': expected text, found int"),
-        ({"text": ["x"], "id": [" "]}, "dataset: row 0: id: an id needs visible characters"),
-        ({"text": ["x"], "raw": [b"x"]}, "dataset: row 0: column 'raw': cannot keep a bytes; leave the column out"),
+        ({"text": ["x"], "id": [" "]}, "dataset: row 0: id: an ID must have visible characters"),
+        ({"text": ["x"], "raw": [b"x"]}, "dataset: row 0: column 'raw': a bytes cannot be stored; remove the column"),
     ],
 )
 def test_a_slip_is_named_with_row_and_column(rows: dict[str, list[Any]], message: str) -> None:
@@ -98,7 +98,7 @@ def test_a_study_with_another_column_is_refused() -> None:
     ("kind", "text", "message"),
     [
         ("set", "{}", "'kind': expected settings or protocol, found 'set'"),
-        ("settings", "{", "not JSON"),
+        ("settings", "{", "invalid JSON"),
         ("protocol", "{}", "name: missing"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError, FormatError
 from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
-from finecomb.formats import Options, format_of, jsonl
+from finecomb.formats import Options, detect_format, jsonl
 from tests.strategies import canonical_form, round_trip, studies
 
 
@@ -37,7 +37,7 @@ def test_plain_texts_become_documents(tmp_path: Path) -> None:
         Document(id="7", text="A lake.", context={"prompt": "Write."}, meta={"topic": "x", "model": "gpt2"}),
         Document(id="line-3", text="B."),
     ]
-    assert format_of(tmp_path / "texts.jsonl").name == "jsonl"
+    assert detect_format(tmp_path / "texts.jsonl").name == "jsonl"
 
 
 def test_columns_are_mapped(tmp_path: Path) -> None:
@@ -49,13 +49,13 @@ def test_columns_are_mapped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "texts.jsonl:1: not JSON"),
+        ("{", "texts.jsonl:1: invalid JSON"),
         ("[1]", "texts.jsonl:1: expected an object, found a list"),
-        ('{"txt": "a"}', "texts.jsonl:1: no 'text'; did you mean 'txt'?; name it with map=text=NAME"),
+        ('{"txt": "a"}', "texts.jsonl:1: 'text' is missing; did you mean 'txt'?; name it with map=text=NAME"),
         ('{"text": 3}', "texts.jsonl:1: text: expected a valid string, found 3"),
         ('{"document": {"id": "a"}}', "texts.jsonl:1: text: missing"),
-        ('{"text": "a", "context": 3}', "texts.jsonl:1: expected an object, found a whole number"),
-        ('{"text": "a\\u0000"}', "has a NUL character"),
+        ('{"text": "a", "context": 3}', "texts.jsonl:1: expected an object, found an integer"),
+        ('{"text": "a\\u0000"}', "contains a NUL character"),
     ],
 )
 def test_slips_are_named_with_their_line(line: str, message: str, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Exclusion, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import format_of, label_studio
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, label_studio
 from finecomb.formats.base import Options
 from finecomb.formats.utf16 import Utf16Offsets
 from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
@@ -109,12 +109,12 @@ def test_a_small_export_becomes_these_records(tmp_path: Path) -> None:
     assert isinstance(predicted, Annotation)
     assert [(mark.spans, mark.quotes) for mark in predicted.marks] == [((Span(5, 8),), ("Bob",)), ((), ("Hi",))]
     assert [note.text for note in notes if isinstance(note, Note)] == [
-        "1 regions could not be placed; they are kept without a place",
-        "1 regions were placed by their quote, not by their offsets",
-        "1 results of type 'rectanglelabels' are not about text and were left out",
+        "1 regions could not be located; they are kept without spans",
+        "1 regions were located by their quote, because their offsets do not match",
+        "1 results of type 'rectanglelabels' are not about text and were omitted",
     ]
     study = Study.from_items([protocol, document, person, first, second, model, predicted])
-    assert [problem.message for problem in check(study)] == []
+    assert [problem.message for problem in check_study(study)] == []
 
 
 @given(texts(min_size=1))
@@ -151,9 +151,13 @@ def test_the_text_is_found_among_the_data(data: Any, to_name: str, columns: dict
 @pytest.mark.parametrize(
     ("data", "columns", "said"),
     [
-        ({"body": "Hi Bob", "link": "x"}, {}, "has several texts (body, link); say which one is judged"),
-        ({"body": "Hi Bob"}, {"text": "bodi"}, "has no text called 'bodi'; did you mean 'body'?"),
-        ({"n": 3}, {}, "has no text, only n"),
+        (
+            {"body": "Hi Bob", "link": "x"},
+            {},
+            "has several texts (body, link); pass map=text=NAME to select the text to annotate",
+        ),
+        ({"body": "Hi Bob"}, {"text": "bodi"}, "has no text 'bodi'; did you mean 'body'?"),
+        ({"n": 3}, {}, "has no field with a text; found n"),
     ],
 )
 def test_a_text_that_cannot_be_told_is_asked_for(data: Any, columns: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -188,7 +192,7 @@ def test_a_study_written_and_read_has_the_same_records(items: list[StudyItem]) -
         again = round_trip(label_studio.FORMAT, items, Path(place) / "export.json")
         assert label_studio.sniff(Path(place) / "export.json")
     assert canonical_form(again, label_studio.FORMAT.holds) == canonical_form(items, label_studio.FORMAT.holds)
-    assert check(Study.from_items(again)) == []
+    assert check_study(Study.from_items(again)) == []
 
 
 def test_offsets_are_written_as_javascript_counts_them(tmp_path: Path) -> None:
@@ -241,7 +245,7 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
     [
         ({"a": {}}, "expected a list of tasks, found an object"),
         ([{"id": 1}], "'data' is missing"),
-        ([{"id": 1, "text": "x", "annotator": 1}], "this looks like JSON-MIN, export as JSON instead"),
+        ([{"id": 1, "text": "x", "annotator": 1}], "which suggests JSON-MIN; export as JSON instead"),
         ([{"data": {"text": "x"}, "annotations": [{"result": [{}]}]}], "annotations[0]: result[0]: 'type' is missing"),
         (
             [{"data": {"text": "x"}, "annotations": [{"result": [control("a", "b", "choices", choices=[3])]}]}],
@@ -261,5 +265,5 @@ def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
-    assert format_of(written(tmp_path)).name == "label-studio"
+    assert detect_format(written(tmp_path)).name == "label-studio"
     assert not label_studio.sniff(tmp_path)

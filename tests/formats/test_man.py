@@ -8,7 +8,7 @@ import pytest
 
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Note
-from finecomb.formats import format_of, man
+from finecomb.formats import detect_format, man
 from finecomb.formats.base import Options
 
 PAGE = r""".TH COMB 1 "2026" "Saltby" "Commands"
@@ -81,17 +81,17 @@ def test_without_mandoc_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.
 
 def test_bold_and_underlined_letters_are_read_once() -> None:
     rendered = "A(1)\n\nN\bNA\bAM\bME\bE\n       _\bx is b\bb\n\nfooter\n"
-    assert man.parse_page(rendered) == [("NAME", "x is b")]
+    assert man.parse_rendered_page(rendered) == [("NAME", "x is b")]
 
 
 @pytest.mark.parametrize("rendered", ["", "\n", "one line", "A(1)\n\n       text without a section\n\nA(1)"])
 def test_what_has_no_sections_gives_none(rendered: str) -> None:
-    assert man.parse_page(rendered) == []
+    assert man.parse_rendered_page(rendered) == []
 
 
 def test_pages_and_their_folders_are_recognised(tmp_path: Path) -> None:
     pages(tmp_path)
     for place in ("", "man1", "man1/comb.1.gz", "de/man1/card.1"):
-        assert format_of(tmp_path / place).name == "man"
+        assert detect_format(tmp_path / place).name == "man"
     (tmp_path / "notes.1").write_text("nothing of the kind")
     assert not man.sniff(tmp_path / "notes.1")

@@ -16,8 +16,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import csv_table, format_of, xlsx_table
+from finecomb.core.study_checks import check_study
+from finecomb.formats import csv_table, detect_format, xlsx_table
 from finecomb.formats.base import Options
 from finecomb.formats.mark_table import KNOWN_COLUMNS, TABLE_FEATURES, format_cell, parse_cell
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
@@ -68,7 +68,7 @@ def test_a_table_gives_documents_annotators_and_marks() -> None:
         ),
     )
     assert second == Annotation(id="d1/bot", document="d1", annotator="bot", protocol="t@1")
-    assert check(Study.from_items(items)) == []
+    assert check_study(Study.from_items(items)) == []
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -141,26 +141,32 @@ HEAD = "document,text,annotator,label,start,end,quote,part,round\n"
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("", "t.csv: has no rows"),
-        ("document,body\nd,x\n", "t.csv:1: no column 'text'; there are: document, body; name it with map=text="),
-        ("document,txt\nd,x\n", "t.csv:1: no column 'text'; did you mean 'txt'?"),
-        ("text,annotator\nd,x\n", "t.csv:1: no column 'document', though there is 'annotator'"),
-        ("text,text\nd,x\n", "t.csv:1: a column name is there twice"),
-        ("text,document\nd,x,y\n", "t.csv:2: has more fields than the 2 columns"),
+        ("", "t.csv: the file has no rows"),
+        (
+            "document,body\nd,x\n",
+            "t.csv:1: column 'text' is missing; available: document, body; name it with map=text=",
+        ),
+        ("document,txt\nd,x\n", "t.csv:1: column 'text' is missing; did you mean 'txt'?"),
+        ("text,annotator\nd,x\n", "t.csv:1: column 'document' is missing, but required with 'annotator'"),
+        ("text,text\nd,x\n", "t.csv:1: column 'text' occurs more than once"),
+        ("text,document\nd,x,y\n", "t.csv:2: this row has more cells than the header, which has 2"),
         (HEAD + ",x,,,,,,,\n", "t.csv:2: column 'document' is empty"),
-        (HEAD + "d,x,,l,,,,,\n", "t.csv:2: has label 'l' but no annotator; add a column 'annotator'"),
-        (HEAD + "d,x,a,l,one,,,,\n", "t.csv:2: column 'start': expected a whole number from 0, found 'one'"),
-        (HEAD + "d,x,a,l,-1,1,,,\n", "t.csv:2: column 'start': expected a whole number from 0, found '-1'"),
-        (HEAD + "d,x,a,l,1,0,,,\n", "t.csv:2: column 'end': 0 is before the start, 1"),
-        (HEAD + "d,x,a,l,0,,,,\n", "t.csv:2: column 'start': has a start but neither 'end' nor 'quote'"),
-        (HEAD + "d,x,a,l,,1,,,\n", "t.csv:2: column 'end': has an end but no 'start'"),
-        (HEAD + "d,xyz,a,l,0,2,yz,,\n", "t.csv:2: column 'quote': quote 'yz' is not what the text has at [0, 2): 'xy'"),
+        (HEAD + "d,x,,l,,,,,\n", "t.csv:2: this row has label 'l' but no annotator; add a column 'annotator'"),
+        (HEAD + "d,x,a,l,one,,,,\n", "t.csv:2: column 'start': expected an integer of at least 0, found 'one'"),
+        (HEAD + "d,x,a,l,-1,1,,,\n", "t.csv:2: column 'start': expected an integer of at least 0, found '-1'"),
+        (HEAD + "d,x,a,l,1,0,,,\n", "t.csv:2: column 'end': must be at least the start, 1, found 0"),
+        (HEAD + "d,x,a,l,0,,,,\n", "t.csv:2: column 'start': has a value, but 'end' and 'quote'"),
+        (HEAD + "d,x,a,l,,1,,,\n", "t.csv:2: column 'end': has a value, but 'start'"),
+        (
+            HEAD + "d,xyz,a,l,0,2,yz,,\n",
+            "t.csv:2: column 'quote': quote 'yz' differs from the text at [0, 2), which is 'xy'",
+        ),
         (HEAD + "d,x,a,l,0,9,,,\n", "t.csv:2: column 'end': span [0, 9) ends after the text"),
-        (HEAD + "d,x,a,l,0,1,,prompt,\n", "t.csv:2: column 'part': document 'd' has no 'prompt'; there are: text"),
-        (HEAD + "d,x,a,l,0,1,,,\nd,y,a,l,0,1,,,\n", "t.csv:3: column 'text': document 'd' has 'y' here but 'x' at "),
+        (HEAD + "d,x,a,l,0,1,,prompt,\n", "t.csv:2: column 'part': document 'd' has no 'prompt'; available: text"),
+        (HEAD + "d,x,a,l,0,1,,,\nd,y,a,l,0,1,,,\n", "t.csv:3: column 'text': document 'd' has 'y' here, but 'x' at "),
         (HEAD + "d,x,a,,,,,,first\n", "t.csv:2: round: expected a valid integer"),
-        (HEAD + "d,\0,a,,,,,,\n", "t.csv:2: column 'text': has a NUL character at position 0"),
-        (HEAD + 'd,"x', "not a table with ',' between fields: unexpected end of data"),
+        (HEAD + "d,\0,a,,,,,,\n", "t.csv:2: column 'text': contains a NUL character at position 0"),
+        (HEAD + 'd,"x', "cannot be read as a table with delimiter ',': unexpected end of data"),
         ("text,document,annotator,protocol,label,quote\nx,d,a,snac,Charr,x\n", "t.csv:2: column 'label': label 'Ch"),
         ("text,document,annotator,kind\nx,d,a,robot\n", "t.csv: annotator 'a': kind: expected"),
     ],
@@ -174,8 +180,8 @@ def test_a_slip_is_named_with_row_and_column(table: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"txet": "a"}, "map=txet=a: 'txet' is not a column we know; did you mean 'text'?"),
-        ({"text": "bdoy"}, "t.csv:1: no column 'bdoy'; did you mean 'body'?"),
+        ({"txet": "a"}, "map=txet=a: unknown column 'txet'; did you mean 'text'?"),
+        ({"text": "bdoy"}, "t.csv:1: column 'bdoy' is missing; did you mean 'body'?"),
     ],
 )
 def test_a_slip_in_the_mapping_is_named(columns: dict[str, str], message: str) -> None:
@@ -253,7 +259,7 @@ def test_numbers_truth_and_dates_in_a_workbook_are_read_as_they_look(tmp_path: P
     book.save(tmp_path / "t.xlsx")
     items = list(xlsx_table.read(tmp_path / "t.xlsx", Options()))
     assert items == [Document(id="7", text="one", meta={"a": 0.5, "b": True})]
-    assert format_of(tmp_path / "t.xlsx") is xlsx_table.FORMAT
+    assert detect_format(tmp_path / "t.xlsx") is xlsx_table.FORMAT
 
 
 LIKELY = ["", "d1", "ann", "0", "1", "3", "2.0", "text", "x", "snac", "[1]", "\0"]

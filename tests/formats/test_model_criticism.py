@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FormatError
 from finecomb.core.records import Document, Segment
 from finecomb.core.study import StudyItem
-from finecomb.formats import format_of, model_criticism
+from finecomb.formats import detect_format, model_criticism
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import read_or_reject
 from tests.strategies import round_trip, texts
@@ -30,7 +30,7 @@ def articles(tmp_path: Path) -> Path:
 
 
 def test_sections_become_segments_with_their_names(articles: Path) -> None:
-    assert format_of(articles).name == "model-criticism"
+    assert detect_format(articles).name == "model-criticism"
     assert list(model_criticism.read(articles, Options())) == [
         Document(
             id="test-1",
@@ -70,7 +70,7 @@ def test_articles_come_back_as_they_were(items: list[StudyItem]) -> None:
 
 def test_a_text_outside_of_sections_cannot_be_written(tmp_path: Path) -> None:
     loose = Document(id="d", text="Title. One.", segments=(Segment(start=7, end=11),))
-    with pytest.raises(FormatError, match=r"'Title\.' at \[0, 7\) is in no segment"):
+    with pytest.raises(FormatError, match=r"'Title\.' at \[0, 7\) is outside any segment"):
         model_criticism.write([loose], tmp_path / "a.json", Options())
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 
 from finecomb.core.errors import FormatError
-from finecomb.core.frames import FRAMES
+from finecomb.core.frames import COLUMNS_BY_FRAME
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.formats import format_of, parquet, read, study_tables, write
+from finecomb.formats import detect_format, parquet, read, study_tables, write
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
@@ -46,7 +46,7 @@ def test_a_study_written_to_parquet_and_read_is_equal(items: list[StudyItem]) ->
     study = Study.from_items(items)
     with tempfile.TemporaryDirectory() as place:
         assert write(study, Path(place) / "t.parquet") == []
-        assert format_of(Path(place) / "t.parquet") is parquet.FORMAT
+        assert detect_format(Path(place) / "t.parquet") is parquet.FORMAT
         assert read(Path(place) / "t.parquet") == study
 
 
@@ -58,9 +58,9 @@ def test_batches_make_no_difference(tmp_path: Path) -> None:
         if isinstance(ITEMS[3], Annotation)
     ]
     for item in [*ITEMS[1:3], *work]:
-        parts.add(item)  # type: ignore[arg-type]
+        parts.add_record(item)  # type: ignore[arg-type]
     parts.finish(tmp_path)
-    tables = {name: pl.scan_parquet(tmp_path / f"{name}.parquet") for name in FRAMES}
+    tables = {name: pl.scan_parquet(tmp_path / f"{name}.parquet") for name in COLUMNS_BY_FRAME}
     assert list(study_tables.read_records(tables, str, batch=2)) == [*ITEMS[1:3], *work]
     shuffled = tables | {"marks": tables["marks"].reverse()}
     assert list(study_tables.read_records(shuffled, str, batch=2)) == [*ITEMS[1:3], *work]
@@ -92,7 +92,7 @@ def changed(path: Path, name: str, *exprs: Any, drop: str = "") -> str:
         ("marks", pl.lit("1").alias("votes"), "marks.parquet: column 'votes': expected Int64, found String"),
         ("marks", pl.lit(-1).alias("votes"), "marks.parquet: row 'm': votes: expected greater than or equal to 0"),
         ("marks", pl.lit("{").alias("answers"), "marks.parquet: row 'm': EOF while parsing an object"),
-        ("marks", pl.lit("zz").alias("annotation"), "marks.parquet: 1 rows name an annotation that is not in "),
+        ("marks", pl.lit("zz").alias("annotation"), "marks.parquet: 1 rows refer to an annotation that is not in "),
         ("documents", pl.lit(None, pl.String).alias("text"), "documents.parquet: row 'd': text: missing"),
         ("annotations", pl.lit("lost").alias("status"), "annotations.parquet: row 'd/a': status: expected 'draft',"),
         ("annotators", pl.lit("elf").alias("kind"), "annotators.parquet: row 'a': kind: expected 'human', 'llm'"),

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.annotators.simulated.demo_study import build_demo_study
 from finecomb.core.errors import FinecombError
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.formats import convert, is_sealed_parquet
@@ -22,7 +22,7 @@ from tests.test_cli import run
 def kept_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo study in Parquet, converted and so sealed, and beside it the folder that it was made from."""
     folder = tmp_path_factory.mktemp("sealed")
-    fc.write(fc.Study.from_items(demo_study(3, 0)), folder / "demo")
+    fc.write(fc.Study.from_items(build_demo_study(3, 0)), folder / "demo")
     convert(folder / "demo", folder / "demo.parquet")
     return folder / "demo.parquet"
 

@@ -14,8 +14,8 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import doccano, format_of, prodigy
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, doccano, prodigy
 from finecomb.formats.base import Format, Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, canonical_form, round_trip, studies
@@ -57,8 +57,8 @@ def test_doccano_triples_become_marks_of_the_person_whose_file_it_is(tmp_path: P
         ),
         Annotation(id="5/anna", document="5", annotator="anna", protocol="anna@1"),
     ]
-    assert check(Study.from_items(items)) == []
-    assert format_of(tmp_path / "anna.jsonl") is doccano.FORMAT
+    assert check_study(Study.from_items(items)) == []
+    assert detect_format(tmp_path / "anna.jsonl") is doccano.FORMAT
 
 
 def test_doccano_entities_become_marks(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_doccano_entities_become_marks(tmp_path: Path) -> None:
     (work,) = only(items, Annotation)
     assert work.marks == (Mark(id="1/anna/0", spans=(Span(2, 5),), quotes=("cat",), label="x", meta={"id": 9}),)
     assert work.meta == {"relations": [{"id": 1}]}
-    assert format_of(tmp_path / "anna.jsonl") is doccano.FORMAT
+    assert detect_format(tmp_path / "anna.jsonl") is doccano.FORMAT
 
 
 def test_prodigy_tasks_become_annotations_and_rejected_ones_are_excluded(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_prodigy_tasks_become_annotations_and_rejected_ones_are_excluded(tmp_pat
         Mark(id="-3/p1/0", spans=(Span(2, 5),), quotes=("cat",), label="animal", meta={"score": 0.5}),
     )
     assert (second.annotator, second.status, second.meta) == ("p2", "excluded", {"answer": "reject"})
-    assert format_of(tmp_path / "anna.jsonl") is prodigy.FORMAT
+    assert detect_format(tmp_path / "anna.jsonl") is prodigy.FORMAT
 
 
 def test_a_text_marked_twice_by_one_person_has_two_rounds(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_text_marked_twice_by_one_person_has_two_rounds(tmp_path: Path) -> Non
     ("format", "row", "message"),
     [
         (doccano.FORMAT, {"label": []}, "anna.jsonl:1: 'text' is missing"),
-        (doccano.FORMAT, {"text": "a", "label": [[0, 9, "x"]]}, ":1: label[0]: [0, 9) does not lie in the text, which"),
+        (doccano.FORMAT, {"text": "a", "label": [[0, 9, "x"]]}, ":1: label[0]: [0, 9) is not within the text, which"),
         (
             doccano.FORMAT,
             {"text": "a", "label": [[0, "x"]]},
@@ -119,7 +119,7 @@ def test_a_slip_is_named_with_its_line(format: Format, row: Any, message: str, t
 
 
 def test_two_texts_with_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"anna\.jsonl:2: document '1' has another text"):
+    with pytest.raises(FormatError, match=r"anna\.jsonl:2: document '1' has a different text in an earlier record"):
         read(doccano.FORMAT, tmp_path, {"id": 1, "text": "A"}, {"id": 1, "text": "B"})
 
 

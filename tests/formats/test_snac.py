@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note, Segment
 from finecomb.core.span import Span, covered_token_mask
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.core.tokens import whitespace
-from finecomb.formats import format_of, snac
+from finecomb.core.study_checks import check_study
+from finecomb.core.tokens import whitespace_token_offsets
+from finecomb.formats import detect_format, snac
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
 from tests.strategies import PROTOCOL, canonical_form, round_trip, studies
@@ -77,15 +77,15 @@ def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
         mark(1, 17, "Ada", "char", 1),
         mark(2, 0, "Ada", "coref", 1),
         mark(3, -1, "", "scene", 1, unlocated="the span is empty", meta={"segment": 0}),
-        mark(4, -1, "Bob", "char", 4, unlocated="not in its segment", meta={"segment": 0}),
+        mark(4, -1, "Bob", "char", 4, unlocated="quote not found in its segment", meta={"segment": 0}),
         mark(5, 40, "never saw a key", "incon", 2, antecedents=across, meta={"antecedents": ["a lock"]}),
         mark(6, 50, "a key", "rep", 1, antecedents=nowhere),
     )
     assert [note.text for note in notes if isinstance(note, Note)] == [
-        "2 spans are empty or not in their segment; they are kept without a place",
-        "3 spans stand more than once in their segment; a span's k-th repetition is at its k-th occurrence",
+        "2 quotes are empty or not in their segment; their marks are kept without spans",
+        "3 spans occur more than once in their segment; a span's k-th repetition was matched to its k-th occurrence",
         "2 antecedents are not in the text",
-        "1 errors have more votes than the 3 readers",
+        "1 errors have more votes than the 3 annotators",
     ]
 
 
@@ -206,8 +206,8 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([{}], "expected an object with summaries by id, found a list"),
-        ({"a": {"1": {}}}, "a: expected segment '0', found '1'; segments are numbered from 0 in order"),
+        ([{}], "expected an object with summaries by ID, found a list"),
+        ({"a": {"1": {}}}, "a: expected segment '0', found '1'; segments must be numbered from 0 in order"),
         ({"a": {"0": {"errors": []}}}, "a: segment 0: 'text' is missing"),
         ({"a": {"0": {"text": "x", "errors": [{"span": "x", "votes": 1, "error_type": "CharX"}]}}}, "did you mean"),
         (
@@ -222,7 +222,7 @@ def test_a_slip_is_named_with_its_place(value: Any, said: str, tmp_path: Path) -
 
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
-    assert format_of(written(tmp_path)).name == "snac"
+    assert detect_format(written(tmp_path)).name == "snac"
     assert not snac.sniff(tmp_path)
     assert not snac.sniff(written(tmp_path, [SUMMARY]))
 
@@ -275,10 +275,10 @@ def test_the_release_has_these_segments_with_a_coherence_error(release: Study) -
 
 
 def test_the_release_is_sound_but_for_what_is_known(release: Study) -> None:
-    problems = check(release)
+    problems = check_study(release)
     assert {problem.level for problem in problems} == {"warning"}
     kinds = Counter(problem.message.split(": ")[-1].split(",")[0] for problem in problems)
-    assert kinds == {"has 4 votes of 3 readers": 21, "has an antecedent": 2}
+    assert kinds == {"has 4 votes": 21, "has an antecedent": 2}
     assert [note.split(" ")[0] for note in release.notes] == ["8", "714", "21"]
     antecedents = [
         each.antecedents for one in release.iter_annotations() for each in one.marks if each.antecedents is not None
@@ -317,7 +317,7 @@ def test_the_release_gives_figure_4_right(data: Path, repeats: Any, figure: dict
     study = Study.from_items(snac.read(data / "snac" / "SNaC_data.json", Options(repeats=repeats)))
     rows = []
     for document in study.iter_documents():
-        tokens = whitespace(document.text)
+        tokens = whitespace_token_offsets(document.text)
         marks = [each for annotation in study.annotations_on(document.id) for each in annotation.marks]
         for label in figure:
             spans = [span for each in marks if each.label == label for span in each.spans]

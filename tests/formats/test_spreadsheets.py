@@ -43,12 +43,12 @@ def test_a_table_of_others_keeps_its_apostrophes(tmp_path: Path) -> None:
 def test_control_characters_go_into_a_workbook_and_come_back_with_a_note(tmp_path: Path) -> None:
     text = "bell \x07 and \x1b[31m red"
     (note,) = [line for line in fc.write(study(text), tmp_path / "table.xlsx") if "control" in line]
-    assert note.startswith("1 cells hold control characters")
+    assert note.startswith("1 cells contain control characters")
     assert next(fc.read(tmp_path / "table.xlsx").iter_documents()).text == text
 
 
 def test_a_cell_that_is_too_long_is_cut_with_a_note(tmp_path: Path) -> None:
     text = "😀" * 20_000
-    (note,) = [line for line in fc.write(study(text), tmp_path / "table.xlsx") if "longer than" in line]
+    (note,) = [line for line in fc.write(study(text), tmp_path / "table.xlsx") if "truncated" in line]
     assert "row 2, column 'text'" in note
     assert next(fc.read(tmp_path / "table.xlsx").iter_documents()).text == "😀" * 16_383

@@ -15,8 +15,8 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationRecord, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
-from finecomb.formats import format_of, thomson_reiter
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, thomson_reiter
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
@@ -65,7 +65,7 @@ def study_book(folder: Path, **changed: list[list[Any]]) -> Path:
 
 def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
     path = study_book(tmp_path)
-    assert format_of(path).name == "thomson-reiter"
+    assert detect_format(path).name == "thomson-reiter"
     lena, score = STORY.index("Lena"), STORY.rindex("87")
     by_t1 = (
         _mark("S1/T1/2", (lena, lena + 11), "name", "2", {"correction": "Ewa Sato"}, sentence="2", quoted="Lena Brant"),
@@ -102,9 +102,9 @@ def test_rows_become_marks_of_those_who_made_them(tmp_path: Path) -> None:
             survey={"gender": "woman", "age_group": "30_60", "basketball": "I watch it"},
             qualification=passed,
         ),
-        Note(text="1 people who only took the qualifying test are left out"),
-        Note(text="1 of 3 quotes are not in their text as they stand; they were placed on the words most like them"),
-        Note(text="1 of 3 quotes could not be placed in their text (rows 4)"),
+        Note(text="1 people who only took the qualification test are omitted"),
+        Note(text="1 of 3 quotes are not verbatim in their text; they were matched to the most similar words"),
+        Note(text="1 of 3 quotes could not be located in their text (rows 4)"),
         Annotation(id="S1/T1", document="S1", annotator="T1", protocol="accuracy@2", marks=by_t1),
         Annotation(id="S2/T1", document="S2", annotator="T1", protocol="accuracy@2"),
         Annotation(id="S1/T2", document="S1", annotator="T2", protocol="accuracy@2", marks=by_t2),
@@ -132,7 +132,7 @@ def test_what_the_order_of_rows_leaves_open_is_said(tmp_path: Path) -> None:
     (mark,) = (mark for item in items if isinstance(item, Annotation) for mark in item.marks)
     assert (mark.spans[0].start, mark.meta["ambiguous"]) == (story.index("Foxes"), 2)
     notes = [item.text for item in items if isinstance(item, Note)]
-    assert any(note.startswith("0 of 1 quotes are placed with certainty (0.0%); 1 stand several") for note in notes)
+    assert any(note.startswith("0 of 1 quotes were located with certainty (0.0%); 1 occur several") for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_gold_standard_takes_places_and_rows_from_the_annotations(tmp_path: 
         ["S1", 1, FIRST, "Sunday", None, "no type"],
     ]
     path = book(tmp_path / "gold.xlsx", {"GSML": rows})
-    assert format_of(path).name == "thomson-reiter"
+    assert detect_format(path).name == "thomson-reiter"
     items = list(thomson_reiter.read(path, Options()))
     first, second = (item for item in items if isinstance(item, Annotation))
     assert [(mark.label, mark.item, mark.spans[0].start) for mark in first.marks] == [
@@ -221,7 +221,7 @@ def test_the_gold_standard_takes_places_and_rows_from_the_annotations(tmp_path: 
     assert [item for item in items if isinstance(item, Annotator)] == [Annotator(id="gold", kind="gold")]
     (tmp_path / "participants_and_annotations.xlsx").unlink()
     with pytest.raises(
-        FormatError, match=r"its texts are in participants_and_annotations\.xlsx, which is not beside it"
+        FormatError, match=r"its texts are in participants_and_annotations\.xlsx, which is not in the same folder"
     ):
         list(thomson_reiter.read(path, Options()))
 
@@ -230,13 +230,13 @@ def test_the_gold_standard_takes_places_and_rows_from_the_annotations(tmp_path: 
     ("changed", "message"),
     [
         ({"annotations": [["name"]]}, "sheet 'annotations': no row begins with 'sheet'"),
-        ({"annotations": [ERRORS[0], ["S9", 1, "a", "a"]]}, "annotations row 2: no text is called 'S9'"),
+        ({"annotations": [ERRORS[0], ["S9", 1, "a", "a"]]}, "annotations row 2: unknown text 'S9'"),
         ({"annotations": [ERRORS[0], ["S1", 1, "a", None]]}, "annotations row 2: 'error' is empty"),
         (
             {"annotations": [ERRORS[0], ["S1", 1, FIRST, "Foxes", None, None, 0, 0, "nmae"]]},
             "annotations row 2: label 'nmae' is not in protocol accuracy@2; did you mean 'name'",
         ),
-        ({"generated_text_info": [*TEXTS, TEXTS[3]]}, "generated_text_info row 6: ID 'S1' is there twice"),
+        ({"generated_text_info": [*TEXTS, TEXTS[3]]}, "generated_text_info row 6: duplicate ID 'S1'"),
     ],
 )
 def test_a_slip_is_named_with_sheet_and_row(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def study(data: Path) -> Study:
 
 
 def test_the_annotations_have_the_recomputed_counts(study: Study) -> None:
-    assert check(study) == []
+    assert check_study(study) == []
     assert (len(study.documents), len(study.annotations), len(study.marks)) == (22, 63, 1255)
     assert Counter(study.marks["annotator"]) == {"T1": 406, "T2": 395, "T3": 454}
     models = Counter(str(document.meta["model"]) for document in study.iter_documents() if document.id != "Q")
@@ -321,10 +321,10 @@ def test_errors_grouped_by_item_reproduce_the_papers_table(study: Study) -> None
 def test_all_but_one_of_the_quotes_are_placed(study: Study) -> None:
     unlocated = study.marks.filter(study.marks["spans"].list.len() == 0)
     assert set(unlocated["item"]) == {"61"}
-    assert study.notes[1].startswith("519 of 536 quotes are placed with certainty (96.8%); 16 stand several times")
+    assert study.notes[1].startswith("519 of 536 quotes were located with certainty (96.8%); 16 occur several times")
     assert study.notes[2:] == (
-        "37 of 536 quotes are not in their text as they stand; they were placed on the words most like them",
-        "1 of 536 quotes could not be placed in their text (rows 61)",
+        "37 of 536 quotes are not verbatim in their text; they were matched to the most similar words",
+        "1 of 536 quotes could not be located in their text (rows 61)",
     )
 
 
@@ -343,7 +343,7 @@ def test_marks_that_the_shared_task_has_elsewhere_say_that_they_are_ambiguous(da
 def test_the_gold_standard_has_the_recomputed_counts(data: Path) -> None:
     path = data / "no_licence_stated" / "thomson_reiter_2020" / "gold_standard_markup.xlsx"
     gold = Study.from_items(thomson_reiter.read(path, Options()))
-    assert check(gold) == []
+    assert check_study(gold) == []
     assert (len(gold.annotations), len(gold.marks)) == (21, 411)
     counts = {"number": 184, "name": 105, "word": 80, "context": 19, None: 14, "not-checkable": 6, "other": 3}
     assert Counter(gold.marks["label"]) == counts

@@ -14,9 +14,9 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Antecedents, Document, Mark, Note
 from finecomb.core.span import Span, covered_token_mask
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.core.tokens import whitespace
-from finecomb.formats import format_of, snac, thresh
+from finecomb.core.study_checks import check_study
+from finecomb.core.tokens import whitespace_token_offsets
+from finecomb.formats import detect_format, snac, thresh
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
 from tests.formats.fuzzing import damage_file, file_damages, first_line_error, mutated_json, read_or_reject
@@ -97,7 +97,7 @@ def test_a_small_file_becomes_these_records(tmp_path: Path) -> None:
         Annotator(id="annotator", kind="human"),
         Annotation(id="1-2/annotator", document="1-2", annotator="annotator", protocol="scarecrow@2"),
         Document(id="3", text="Not read yet."),
-        Note(text="1 ids stand for a second text, which got the id with -2, -3, ..."),
+        Note(text="1 ID is used for a second text, which was renamed with -2, -3, ..."),
     ]
 
 
@@ -114,8 +114,8 @@ def test_a_type_chosen_in_steps_is_one_label(tmp_path: Path) -> None:
     assert (second.spans, second.votes) == ((Span(0, 1), Span(2, 3)), 2)
     assert (third.spans, third.unlocated) == ((), "the file gives no range")
     assert fourth.spans == (Span(8, 8),)
-    assert note == Note(text="1 edits have no ranges; they are kept without a place")
-    assert [each.message for each in check(Study.from_items([protocol, document, annotator, annotation]))] == []
+    assert note == Note(text="1 edit has no range and is kept without a span")
+    assert [each.message for each in check_study(Study.from_items([protocol, document, annotator, annotation]))] == []
 
 
 def test_severities_follow_the_protocol_that_is_given(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_a_file_of_another_shape_is_read_or_refused(value: Any) -> None:
         ),
         (
             [{"target": "x", "edits": [{"output_idx": [[0, 2]]}]}],
-            "edits[0]: 'output_idx': [0, 2] does not lie in the target, which has 1 characters",
+            "edits[0]: 'output_idx': [0, 2] is not within the target, which has 1 characters",
         ),
-        ([{"target": "x", "edits": [{"input_idx": [[0, 2]]}]}], "does not lie in the source, which has 0 characters"),
+        ([{"target": "x", "edits": [{"input_idx": [[0, 2]]}]}], "is not within the source, which has 0 characters"),
         ([{"target": "x", "edits": [{"votes": -1, "output_idx": [[0, 1]]}]}], "edits[0]: votes: "),
     ],
 )
@@ -206,7 +206,7 @@ def test_an_unknown_label_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_it_is_known_by_its_first_characters(tmp_path: Path) -> None:
-    assert format_of(written(tmp_path)).name == "thresh"
+    assert detect_format(written(tmp_path)).name == "thresh"
     assert not thresh.sniff(tmp_path)
 
 
@@ -226,12 +226,12 @@ def test_the_samples_are_sound(samples: dict[str, Study]) -> None:
         "mqm": (50, 114),
         "frank": (50, 123),
     }
-    problems = [problem for study in samples.values() for problem in check(study)]
+    problems = [problem for study in samples.values() for problem in check_study(study)]
     assert {problem.message.split(": ")[-1] for problem in problems} == {
-        "has no antecedent, which protocol snac@2 asks of 'incon'",
-        "has no antecedent, which protocol snac@2 asks of 'rep'",
+        "has no antecedent, which protocol snac@2 requires for 'incon'",
+        "has no antecedent, which protocol snac@2 requires for 'rep'",
     }
-    assert samples["frank"].notes == ("123 edits have no ranges; they are kept without a place",)
+    assert samples["frank"].notes == ("123 edits have no ranges and are kept without spans",)
     assert samples["frank"].spans.is_empty()
     assert set(samples["mqm"].annotations["annotator"]) >= {"rater1", "rater2"}
 
@@ -281,7 +281,7 @@ def test_the_scarecrow_sample_has_this_span_coverage(
             if (mark.label, mark.answers["severity"]) != ("grammar-usage", 1)
             for span in (*mark.spans, *(mark.antecedents.spans if antecedents and mark.antecedents else ()))
         ]
-        covered = covered_token_mask(spans, whitespace(document.text))
+        covered = covered_token_mask(spans, whitespace_token_offsets(document.text))
         shares.setdefault(str(document.meta["model"]), []).append(float(covered.mean()))
     means = [float(np.mean(shares[name])) for name in ("gpt3", "gpt2", "gpt2-xl", "grover-mega", "human")]
     assert means == pytest.approx(expected, abs=5e-5)

@@ -11,8 +11,8 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import format_of, webanno
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, webanno
 from finecomb.formats.base import Options
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
 from tests.strategies import MULTILINE_ALPHABET, canonical_form, round_trip, studies
@@ -60,8 +60,8 @@ def test_a_file_gives_its_text_and_the_spans_of_its_custom_layers(end: str, tmp_
         ("ok-ay", "Yes", 14),
     ]
     assert marks[3].meta == {"sure": "no", "layer": "webanno.custom.Error"}
-    assert check(Study.from_items(items)) == []
-    assert format_of(tmp_path / "cat.tsv") is webanno.FORMAT
+    assert check_study(Study.from_items(items)) == []
+    assert detect_format(tmp_path / "cat.tsv") is webanno.FORMAT
 
 
 def test_the_user_says_which_feature_is_the_label(tmp_path: Path) -> None:
@@ -75,14 +75,20 @@ HEAD = "#FORMAT=WebAnno TSV 3.3\n#T_SP=webanno.custom.Mark|label\n\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "t.tsv: expected WebAnno TSV with layers and sentences"),
+        ("", "t.tsv: contains no layers and no sentences; expected a WebAnno TSV file"),
         ("#FORMAT=WebAnno TSV 2\n", "t.tsv:1: expected '#FORMAT=WebAnno TSV 3...', found '#FORMAT=WebAnno TSV 2'"),
-        (HEAD + "1-1\t0-1\ta\t_\n", "t.tsv:4: a token before the first '#Text='"),
-        (HEAD + "#Text=a\n1-1\t0-1\ta\n", "t.tsv:5: expected a token: number, start-end, word and 1 cells"),
-        (HEAD + "#Text=a\n1-1\t0-x\ta\t_\n", "t.tsv:5: expected a token: number, start-end, word and 1 cells"),
-        (HEAD + "#Text=a\n1-1\t0-2\ta\t_\n", "t.tsv:5: 0-2 does not lie in the text or cuts a character"),
-        (HEAD + "#Text=😀\n1-1\t0-1\ta\t_\n", "t.tsv:5: 0-1 does not lie in the text or cuts a character"),
-        (HEAD + "#Text=a\n1-1\t0-1\tb\t_\n", "t.tsv:5: the text has 'a' there, not 'b'"),
+        (HEAD + "1-1\t0-1\ta\t_\n", "t.tsv:4: found a token before the first '#Text='"),
+        (
+            HEAD + "#Text=a\n1-1\t0-1\ta\n",
+            "t.tsv:5: expected a token: number, start-end, word and 1 tab-separated cells",
+        ),
+        (
+            HEAD + "#Text=a\n1-1\t0-x\ta\t_\n",
+            "t.tsv:5: expected a token: number, start-end, word and 1 tab-separated cells",
+        ),
+        (HEAD + "#Text=a\n1-1\t0-2\ta\t_\n", "t.tsv:5: token 0-2 is not within the text or splits a character"),
+        (HEAD + "#Text=😀\n1-1\t0-1\ta\t_\n", "t.tsv:5: token 0-1 is not within the text or splits a character"),
+        (HEAD + "#Text=a\n1-1\t0-1\tb\t_\n", "t.tsv:5: found 'b', but the text has 'a' at these offsets"),
     ],
 )
 def test_a_slip_is_named_with_its_line(text: str, message: str, tmp_path: Path) -> None:
@@ -113,7 +119,7 @@ def _shrunk(annotation: Annotation, text: str) -> Annotation:
 def test_a_project_gives_back_every_record(items: list[StudyItem]) -> None:
     with tempfile.TemporaryDirectory() as place:
         again = round_trip(webanno.FORMAT, items, Path(place) / "t")
-        assert format_of(Path(place) / "t") is webanno.FORMAT
+        assert detect_format(Path(place) / "t") is webanno.FORMAT
     assert canonical_form(again, webanno.FORMAT.holds) == canonical_form(items, webanno.FORMAT.holds)
 
 

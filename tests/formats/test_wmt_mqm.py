@@ -13,8 +13,8 @@ from finecomb.core.errors import FormatError
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
-from finecomb.formats import format_of, wmt_mqm
+from finecomb.core.study_checks import check_study
+from finecomb.formats import detect_format, wmt_mqm
 from finecomb.formats.base import Options
 from finecomb.protocols import load_shipped
 from tests.formats.fuzzing import damage_file, file_damages, read_or_reject
@@ -76,8 +76,8 @@ def test_a_table_gives_segments_raters_and_marks(end: str, mark: str, tmp_path: 
     )
     assert second.marks == ()
     assert third.marks[0].spans == (Span(0, 3), Span(5, 8))
-    assert check(Study.from_items(items)) == []
-    assert format_of(tmp_path / "t.tsv") is wmt_mqm.FORMAT
+    assert check_study(Study.from_items(items)) == []
+    assert detect_format(tmp_path / "t.tsv") is wmt_mqm.FORMAT
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_odd_tags_and_errors_without_words_are_counted(tmp_path: Path) -> None:
     marks = only(items, Annotation)[0].marks
     assert [(mark.spans, mark.unlocated) for mark in marks] == [((Span(2, 3),), ""), ((), "the file marks no words")]
     assert [note.text[:8] for note in only(items, Note)] == ["1 tags <", "1 errors"]
-    assert [load_shipped("mqm").weight(mark) for mark in marks] == [5, 25]
+    assert [load_shipped("mqm").mark_weight(mark) for mark in marks] == [5, 25]
 
 
 ROW = ["s", "d", "1", "1", "r", "x", "y", "Other", "Major", ""]
@@ -114,14 +114,17 @@ def with_cell(index: int, cell: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "t.tsv: has no rows; expected columns system, doc"),
-        ("system\tdoc\nx\ty\n", "t.tsv:1: no column 'seg_id'; there are: system, doc"),
+        ("", "t.tsv: the file has no rows; expected the tab-separated columns system, doc"),
+        ("system\tdoc\nx\ty\n", "t.tsv:1: column 'seg_id' is missing; available: system, doc"),
         (HEAD + with_cell(0, ""), "t.tsv:2: column 'system' is empty"),
         (HEAD + with_cell(7, "Acuracy/Omission"), "t.tsv:2: column 'category': label 'Acuracy/Omission' is not in "),
         (HEAD + with_cell(8, "Majr"), "t.tsv:2: column 'severity': 'Majr' is not in mqm@2; did you mean 'major'?"),
-        (HEAD + with_cell(6, "y") + with_cell(6, "z"), "t.tsv:3: column 'target': differs from an earlier row of seg"),
-        (HEAD + with_cell(9, "a\tb"), "t.tsv:2: has more fields than the 10 columns"),
-        (HEAD + with_cell(6, "\0"), "t.tsv:2: text: has a NUL character at position 0"),
+        (
+            HEAD + with_cell(6, "y") + with_cell(6, "z"),
+            "t.tsv:3: column 'target': the text differs from an earlier row of seg",
+        ),
+        (HEAD + with_cell(9, "a\tb"), "t.tsv:2: this row has more cells than the header, which has 10"),
+        (HEAD + with_cell(6, "\0"), "t.tsv:2: text: contains a NUL character at position 0"),
     ],
 )
 def test_a_slip_is_named_with_line_and_column(text: str, message: str, tmp_path: Path) -> None:
@@ -133,7 +136,7 @@ def test_a_slip_is_named_with_line_and_column(text: str, message: str, tmp_path:
 
 def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
     work = Annotation(id="x", document="d", annotator="r", protocol="mqm@2")
-    with pytest.raises(FormatError, match=r"document 'd': text: has '\\t', which a WMT table cannot hold"):
+    with pytest.raises(FormatError, match=r"document 'd': text: contains '\\t', which a WMT table cannot store"):
         wmt_mqm.write([Document(id="d", text="a\tb"), work], tmp_path / "t.tsv", Options())
 
 
@@ -187,11 +190,11 @@ def test_the_ted_talks_have_their_counts_and_scores(data: Path, tmp_path: Path) 
     study = Study.from_items(items)
     assert (len(study.documents), len(study.annotations), len(study.annotators)) == (14 * 529, 14 * 529, 4)
     assert len(study.marks) == 8435 - 4404
-    assert check(study) == []
+    assert check_study(study) == []
     scores = defaultdict(list)
     for annotation in only(items, Annotation):
         system = annotation.document.partition("/")[0]
-        scores[system].append(sum(load_shipped("mqm").weight(mark) or 0 for mark in annotation.marks))
+        scores[system].append(sum(load_shipped("mqm").mark_weight(mark) or 0 for mark in annotation.marks))
     assert {system: round(sum(own) / 529, 2) for system, own in scores.items()} == MQM_SCORES
     wmt_mqm.write(items, tmp_path / "t.tsv", Options())
     before, after = ({*each.read_text(encoding="utf-8").split("\n")} for each in (path, tmp_path / "t.tsv"))

@@ -71,7 +71,9 @@ D2T_ALPHA_CHARACTERS = (0.4469, 0.4785, 0.4869, 0.0850, 0.1080, -0.0031, -0.0013
 D2T_ALPHA_WHITESPACE = (0.4564, 0.4878, 0.4701, 0.0817, 0.1053, -0.0037, -0.0013)
 D2T_TWO_AGREE_CHARACTERS = (81.06, 80.17, 50.76, 55.77, 32.55, 4.12, 0.0)
 # The same, over all pairs of annotators, on characters.
-D2T_PAIRS = {"f1-typed": 0.4492, "f1": 0.5995, "f1-typed-macro": 0.4523, "f1-macro": 0.5317}
+# With the smaller of the two numbers of marks as the overlap on a character. The product of both, which exceeds 1 for
+# nested marks, gives 0.4492, 0.5995, 0.4523 and 0.5317.
+D2T_PAIRS = {"f1-typed": 0.4437, "f1": 0.5793, "f1-typed-macro": 0.4489, "f1-macro": 0.5231}
 D2T_PEARSON, D2T_NUMBER_OF_PAIRS = 0.769, 406
 # The same project's qualification task, first rounds, any label, characters.
 D2T_QUALIFICATION_ALPHA = 0.2354

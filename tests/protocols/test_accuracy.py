@@ -9,7 +9,7 @@ import pytest
 
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol import Guideline
-from finecomb.core.qualification import Grade, grade
+from finecomb.core.qualification import QualificationGrade, grade_qualification
 from finecomb.core.records import Mark
 from finecomb.protocols import load_shipped
 
@@ -24,15 +24,15 @@ def guideline(name: str) -> Guideline:
 
 def found(exercise: Exercise, count: int) -> list[Mark]:
     """Marks that are exactly the first `count` solutions."""
-    pairs = list(zip(exercise.solutions, exercise.spans(), strict=True))[:count]
+    pairs = list(zip(exercise.solutions, exercise.solution_spans(), strict=True))[:count]
     return [
         Mark(id=f"m{index}", spans=(span,), quotes=(solution.quote,), label=solution.label)
         for index, (solution, span) in enumerate(pairs)
     ]
 
 
-def graded(marks: list[Mark]) -> Grade:
-    return grade(ACCURACY, {TEST.name: marks})
+def graded(marks: list[Mark]) -> QualificationGrade:
+    return grade_qualification(ACCURACY, {TEST.name: marks})
 
 
 def test_the_types_are_those_of_the_paper_in_its_order() -> None:

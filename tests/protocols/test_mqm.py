@@ -101,12 +101,12 @@ def test_every_category_has_a_way_to_be_written() -> None:
     ],
 )
 def test_weights_are_those_of_the_metrics_tasks(label: str, severity: str, weight: float) -> None:
-    assert MQM.weight(marked(label, severity)) == weight
+    assert MQM.mark_weight(marked(label, severity)) == weight
 
 
 @pytest.mark.parametrize("severity", [None, "critical"])
 def test_a_severity_outside_the_scheme_has_no_weight(severity: str | None) -> None:
-    assert MQM.weight(marked("accuracy/mistranslation", severity)) is None
+    assert MQM.mark_weight(marked("accuracy/mistranslation", severity)) is None
 
 
 def test_severities_go_from_taste_to_real_error() -> None:
@@ -157,7 +157,7 @@ def test_weights_reproduce_the_scores_of_wmt_2021_ted_talks() -> None:
         system, _, _, segment, _, _, _, category, severity, *_ = line.split("\t")
         segments[system].add(segment)
         if category != "No-error":
-            weight = MQM.weight(marked(MQM.resolve_label(category).name, severities[severity]))
+            weight = MQM.mark_weight(marked(MQM.resolve_label(category).name, severities[severity]))
             assert weight is not None
             total[system] += weight
     scores = {system: total[system] / len(segments[system]) for system in segments}

@@ -9,7 +9,7 @@ import pytest
 
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import QualificationAnswers, grade
+from finecomb.core.qualification import QualificationAnswers, grade_qualification
 from finecomb.core.records import Mark
 from finecomb.core.span import Span
 from finecomb.protocols import load_shipped
@@ -35,7 +35,7 @@ def every_label(protocol: Protocol, exercise: Exercise) -> Iterator[Mark]:
 
 def honest(protocol: Protocol, exercise: Exercise) -> Iterator[Mark]:
     """Everything that is known to be wrong, and for each as much again that is not."""
-    for number, (solution, span) in enumerate(zip(exercise.solutions, exercise.spans(), strict=True)):
+    for number, (solution, span) in enumerate(zip(exercise.solutions, exercise.solution_spans(), strict=True)):
         yield Mark(id=f"{exercise.name}-{number}", spans=(span,), quotes=(solution.quote,), label=solution.label)
         yield made(exercise, 1000 + number, 0, 3, protocol.labels[-1].name)
 
@@ -60,17 +60,17 @@ def given(protocol: Protocol, way: object) -> QualificationAnswers:
 )
 def test_who_marks_everything_does_not_pass(name: str, way: object) -> None:
     protocol = load_shipped(name)
-    assert not grade(protocol, given(protocol, way)).passed
+    assert not grade_qualification(protocol, given(protocol, way)).passed
 
 
 def test_without_the_floor_both_would_have_passed() -> None:
     for name, way in (("accuracy@1", word_pairs), ("scarecrow@1", every_label)):
-        assert grade(load_shipped(name), given(load_shipped(name), way)).passed
+        assert grade_qualification(load_shipped(name), given(load_shipped(name), way)).passed
 
 
 @pytest.mark.parametrize("name", TESTED)
 def test_who_reads_passes_although_half_of_the_marks_are_wrong(name: str) -> None:
-    result = grade(load_shipped(name), given(load_shipped(name), honest))
+    result = grade_qualification(load_shipped(name), given(load_shipped(name), honest))
     assert result.passed
     assert result.precision <= 0.6
 
@@ -78,5 +78,5 @@ def test_who_reads_passes_although_half_of_the_marks_are_wrong(name: str) -> Non
 def test_an_earlier_version_can_be_had_and_one_that_never_was_cannot() -> None:
     assert load_shipped("scarecrow@1").id == "scarecrow@1"
     assert load_shipped("scarecrow").id == "scarecrow@2"
-    with pytest.raises(Exception, match="comes in version 1 or 2, not 7"):
+    with pytest.raises(Exception, match="has no version 7; use 1 or 2"):
         load_shipped("scarecrow@7")

@@ -8,7 +8,7 @@ import pytest
 
 from finecomb.core.practice import Example, Exercise
 from finecomb.core.protocol import Condition, Protocol
-from finecomb.core.protocol_text import format_yaml, parse_protocol
+from finecomb.core.protocol_yaml import format_yaml, parse_protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Answers
 from finecomb.protocols import load_shipped, names
@@ -48,7 +48,7 @@ def condition(name: str) -> Condition:
 
 def answer_problems(answers: Answers, questions: Iterable[Question]) -> list[str]:
     by_name = {each.name: each for each in questions}
-    return [problem for name, answer in answers.items() if (problem := by_name[name].problem(answer))]
+    return [problem for name, answer in answers.items() if (problem := by_name[name].answer_problem(answer))]
 
 
 def asked_after(question: Question, answers: Answers) -> bool:
@@ -221,7 +221,7 @@ def test_each_question_has_the_scale_that_its_statistics_need(protocol: str, nam
 def test_an_answer_is_taken_when_it_is_offered_and_refused_otherwise(
     protocol: str, name: str, answer: str | int | bool | tuple[str, ...], fits: bool
 ) -> None:
-    assert (question(protocol, name).problem(answer) == "") == fits
+    assert (question(protocol, name).answer_problem(answer) == "") == fits
 
 
 @pytest.mark.parametrize(
@@ -352,14 +352,14 @@ def test_training_shows_every_printed_kind_of_section() -> None:
 def test_an_exercise_is_an_article_in_a_usual_order(name: str, kinds: list[str]) -> None:
     exercise = next(each for each in load_shipped("sections").exercises() if each.name == name)
     assert [unit["section"] for unit in exercise.units] == kinds
-    assert len(exercise.document(name).segments) == len(kinds)
+    assert len(exercise.to_document(name).segments) == len(kinds)
     assert exercise.answers == {"coherent": True}
     assert exercise.feedback
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_segments_of_an_exercise_are_its_paragraphs(exercise: Exercise) -> None:
-    document = exercise.document(f"sections@1/{exercise.name}")
+    document = exercise.to_document(f"sections@1/{exercise.name}")
     assert [document.text[each.start : each.end] for each in document.segments] == document.text.split("\n")
 
 
@@ -377,7 +377,7 @@ def test_likert_shows_one_text_for_each_point() -> None:
 def test_every_audited_example_has_one_mark_on_words_of_its_text() -> None:
     for example in load_shipped("audit").examples:
         (mark,) = example.marks
-        span = mark.span(example.text, example.context)
+        span = mark.locate(example.text, example.context)
         assert example.text[span.start : span.end] == mark.quote
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 
-from finecomb.core.practice import Choice, Exercise, Qualification, Solution, locate_quote
-from finecomb.core.protocol_text import format_yaml, parse_protocol
-from finecomb.core.qualification import grade
+from finecomb.core.practice import Choice, Exercise, Qualification, Solution, locate_nth_quote
+from finecomb.core.protocol_yaml import format_yaml, parse_protocol
+from finecomb.core.qualification import grade_qualification
 from finecomb.core.records import Answer, Mark
 from finecomb.core.span import Span
 from finecomb.protocols import load_shipped
@@ -46,7 +46,7 @@ def mark(exercise: Exercise, index: int, label: str | None = None) -> Mark:
     solution = exercise.solutions[index]
     return Mark(
         id=f"{exercise.name}-{index}",
-        spans=(exercise.spans()[index],),
+        spans=(exercise.solution_spans()[index],),
         quotes=(solution.quote,),
         label=label or solution.label,
     )
@@ -157,7 +157,7 @@ def test_the_protocol_reads_back_from_what_it_writes() -> None:
 
 def test_every_marked_quote_occurs_once_in_its_text_and_covers_whole_words() -> None:
     for text, solution in written():
-        span = locate_quote(solution.quote, text)
+        span = locate_nth_quote(solution.quote, text)
         around = text[max(0, span.start - 1) : span.start] + text[span.end : span.end + 1]
         assert text.count(solution.quote) == 1, solution.quote
         assert not any(character.isalnum() for character in around), solution.quote
@@ -171,7 +171,7 @@ def test_earlier_words_are_given_where_asked_and_come_before_the_mark() -> None:
     for text, solution in written():
         assert bool(solution.antecedent) == (solution.label in REFER_BACK), solution.quote
         if solution.antecedent:
-            assert locate_quote(solution.antecedent, text).end <= locate_quote(solution.quote, text).start, (
+            assert locate_nth_quote(solution.antecedent, text).end <= locate_nth_quote(solution.quote, text).start, (
                 solution.quote
             )
 
@@ -222,12 +222,12 @@ def test_the_task_is_a_paragraph_with_a_prompt_and_seven_errors_of_several_kinds
 
 
 def test_perfect_work_earns_100_points() -> None:
-    result = grade(SCARECROW, answers())
+    result = grade_qualification(SCARECROW, answers())
     assert (result.score, result.of, result.passed, result.precision) == (100, 100, True, 1)
 
 
 def test_blank_work_earns_nothing_in_any_part() -> None:
-    result = grade(SCARECROW, {})
+    result = grade_qualification(SCARECROW, {})
     assert set(result.parts.values()) == {0}
     assert not result.passed
 
@@ -239,7 +239,7 @@ def test_blank_work_earns_nothing_in_any_part() -> None:
 def test_five_of_seven_errors_earn_the_whole_task_and_each_fewer_costs_four(
     found: int, task: float, score: float
 ) -> None:
-    result = grade(SCARECROW, answers(found))
+    result = grade_qualification(SCARECROW, answers(found))
     assert (result.parts["task"], result.score) == (task, score)
 
 
@@ -255,14 +255,14 @@ def test_five_of_seven_errors_earn_the_whole_task_and_each_fewer_costs_four(
     ],
 )
 def test_ninety_points_are_enough(found: int, without: list[str], score: float, passed: bool) -> None:
-    result = grade(SCARECROW, answers(found, without))
+    result = grade_qualification(SCARECROW, answers(found, without))
     assert (result.score, result.passed) == (score, passed)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 def test_the_right_place_with_the_wrong_label_does_not_count(exercise: Exercise) -> None:
     wrong = NAMES[NAMES.index(str(exercise.label)) - 1]
-    result = grade(SCARECROW, answers() | {exercise.name: [mark(exercise, 0, wrong)]})
+    result = grade_qualification(SCARECROW, answers() | {exercise.name: [mark(exercise, 0, wrong)]})
     item = next(item for item in result.items if item.name == exercise.name)
     assert (result.score, item.points, item.missed, item.extra) == (95, 0, (0,), (f"{exercise.name}-0",))
 
@@ -270,12 +270,12 @@ def test_the_right_place_with_the_wrong_label_does_not_count(exercise: Exercise)
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)
 def test_a_wrong_choice_costs_three_points(choice: Choice) -> None:
     wrong = next(option.value for option in choice.options if option.value != choice.answer)
-    assert grade(SCARECROW, answers() | {choice.name: wrong}).score == 97
+    assert grade_qualification(SCARECROW, answers() | {choice.name: wrong}).score == 97
 
 
 def test_one_mark_over_the_whole_text_finds_only_one_of_two_errors_of_its_kind() -> None:
     (task,) = TASK.exercises
     assert [solution.label for solution in task.solutions].count("grammar-usage") == 2
     whole = Mark(id="whole", spans=(Span(0, len(task.text)),), quotes=(task.text,), label="grammar-usage")
-    (item,) = [item for item in grade(SCARECROW, {task.name: [whole]}).items if item.name == task.name]
+    (item,) = [item for item in grade_qualification(SCARECROW, {task.name: [whole]}).items if item.name == task.name]
     assert (len(item.found), len(item.missed), item.points) == (1, 6, 4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from finecomb.core.practice import Example, Exercise
-from finecomb.core.qualification import Grade, grade
+from finecomb.core.qualification import QualificationGrade, grade_qualification
 from finecomb.core.records import Mark
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 from finecomb.protocols import load_shipped
 
 SNAC = load_shipped("snac")
@@ -17,16 +17,18 @@ TESTS = SNAC.qualification.parts[0].exercises
 
 def found(exercise: Exercise, count: int) -> list[Mark]:
     """Marks that are exactly the first `count` solutions."""
-    pairs = list(zip(exercise.solutions, exercise.spans(), strict=True))[:count]
+    pairs = list(zip(exercise.solutions, exercise.solution_spans(), strict=True))[:count]
     return [
         Mark(id=f"{exercise.name}-{index}", spans=(span,), quotes=(solution.quote,), label=solution.label)
         for index, (solution, span) in enumerate(pairs)
     ]
 
 
-def graded(*counts: int) -> Grade:
+def graded(*counts: int) -> QualificationGrade:
     """The grade of somebody who found that many errors in each summary."""
-    return grade(SNAC, {exercise.name: found(exercise, count) for exercise, count in zip(TESTS, counts, strict=True)})
+    return grade_qualification(
+        SNAC, {exercise.name: found(exercise, count) for exercise, count in zip(TESTS, counts, strict=True)}
+    )
 
 
 def examples() -> list[Example]:
@@ -100,29 +102,29 @@ def test_known_contradictions_and_repetitions_say_what_came_before() -> None:
 
 def test_the_earlier_words_are_earlier() -> None:
     for exercise in SNAC.exercises():
-        for solution, span in zip(exercise.solutions, exercise.spans(), strict=True):
+        for solution, span in zip(exercise.solutions, exercise.solution_spans(), strict=True):
             assert not solution.antecedent or exercise.text.index(solution.antecedent) < span.start
 
 
 def test_known_changes_of_scene_are_whole_sentences() -> None:
     for exercise in SNAC.exercises():
-        whole = sentences(exercise.text).tolist()
-        for solution, span in zip(exercise.solutions, exercise.spans(), strict=True):
+        whole = sentence_offsets(exercise.text).tolist()
+        for solution, span in zip(exercise.solutions, exercise.solution_spans(), strict=True):
             assert solution.label != "scene" or [span.start, span.end] in whole
 
 
 @pytest.mark.parametrize("exercise", SNAC.exercises(), ids=lambda exercise: str(exercise.name))
 def test_parts_cover_the_story_and_no_error_crosses_them(exercise: Exercise) -> None:
-    parts = exercise.document("x").segments
+    parts = exercise.to_document("x").segments
     assert " ".join(exercise.text[part.start : part.end] for part in parts) == " ".join(exercise.text.split())
-    for span in exercise.spans():
+    for span in exercise.solution_spans():
         assert any(part.start <= span.start and span.end <= part.end for part in parts)
 
 
 @pytest.mark.parametrize("exercise", SNAC.exercises(), ids=lambda exercise: str(exercise.name))
 def test_parts_have_at_most_three_sentences(exercise: Exercise) -> None:
-    for part in exercise.document("x").segments:
-        assert len(sentences(exercise.text[part.start : part.end])) <= 3
+    for part in exercise.to_document("x").segments:
+        assert len(sentence_offsets(exercise.text[part.start : part.end])) <= 3
 
 
 @pytest.mark.parametrize("exercise", TESTS, ids=lambda exercise: str(exercise.name))

@@ -1,4 +1,4 @@
-"""Where the words of a drawing stand: boxes of the text elements of an SVG, for tests that none hides another."""
+"""Bounding boxes of the text elements of an SVG, for tests that none overlaps another."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TRANSFORM = re.compile(r"(translate|rotate|scale|matrix)\(([^)]*)\)")
 
 
 class Box(NamedTuple):
-    """The corners of some words, which may stand aslant."""
+    """Corners of a text, which may be rotated."""
 
     words: str
     corners: np.ndarray
-    """(4, 2)"""
+    """Array of shape (4, 2)."""
 
 
 def transform_matrix(transform: str) -> np.ndarray:
-    """A transform attribute as a 3 x 3 matrix."""
+    """Convert a transform attribute to a 3 x 3 matrix."""
     result = np.eye(3)
     for name, inside in _TRANSFORM.findall(transform):
         numbers = [float(number) for number in re.split(r"[\s,]+", inside.strip())]
@@ -43,15 +43,15 @@ def transform_matrix(transform: str) -> np.ndarray:
 
 
 def text_boxes(svg: str, em: float = 0.46) -> list[Box]:
-    """The boxes of all words of a drawing; rather a little too small, so that a collision is one.
+    """Return the boxes of all texts of an SVG, slightly too small, so that every reported overlap is real.
 
-    `em` is how wide a letter is in shares of its size: 0.46 in a narrow font, 0.58 in a wide one.
+    `em` is the width of a letter relative to the font size: 0.46 in a narrow font, 0.58 in a wide one.
     """
     return list(_iter_text_boxes(ET.fromstring(svg), np.eye(3), 11.0, em))
 
 
 def cut_words(svg: str, em: float = 0.58) -> list[str]:
-    """Words that reach over the left or right edge of a drawing in a wide font."""
+    """Return the texts that cross the left or right edge of an SVG in a wide font."""
     wide = float(ET.fromstring(svg).get("width", "0").removesuffix("px"))
     return [box.words for box in text_boxes(svg, em) if box.corners[:, 0].min() < 0 or box.corners[:, 0].max() > wide]
 
@@ -75,7 +75,7 @@ def _iter_text_boxes(element: ET.Element, outer: np.ndarray, size: float, em: fl
 
 
 def collisions(svg: str) -> list[tuple[str, str]]:
-    """Pairs of words that overlap."""
+    """Return the pairs of texts that overlap."""
     return [
         (a.words, b.words)
         for a, b in itertools.combinations(text_boxes(svg), 2)
@@ -84,7 +84,7 @@ def collisions(svg: str) -> list[tuple[str, str]]:
 
 
 def _is_overlapping(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two convex shapes overlap: no line stands between them."""
+    """Return True if two convex shapes overlap, i.e. no line separates them."""
     for shape in (a, b):
         for start, end in zip(shape, np.roll(shape, -1, axis=0), strict=True):
             normal = np.array([start[1] - end[1], end[0] - start[0]])

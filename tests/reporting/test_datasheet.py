@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 import finecomb as fc
-from finecomb.core.estimate import Estimate, Signature
 from finecomb.core.records import Annotation, Annotator, Document, Recruitment, Settings
+from finecomb.core.results import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.protocols import load
 from finecomb.reporting.datasheet import (
@@ -15,9 +15,9 @@ from finecomb.reporting.datasheet import (
     DatasheetSource,
     build_datasheet,
     methods_paragraph,
-    render_json,
-    render_latex,
-    render_markdown,
+    render_datasheet_json,
+    render_datasheet_latex,
+    render_datasheet_markdown,
 )
 
 ALPHA = Estimate(0.5, 0.4, 0.6, Signature.from_fields(statistic="alpha"))
@@ -55,10 +55,10 @@ def sheet() -> Datasheet:
 def test_most_of_a_served_study_fills_itself(sheet: Datasheet) -> None:
     assert sheet.filled_share >= 0.6
     answers = {field.question: field.answer for field in sheet.fields}
-    assert answers["What were they paid?"] == "USD 0.50 for each annotation"
-    assert answers["How many people judged each text?"] == "2 to 2 annotators for each text, median 2; 2 were planned"
-    assert answers["With which settings did they write?"] == "top_p: 0.9"
-    assert answers["When was it done?"] == "2026-05-01 to 2026-05-01"
+    assert answers["How were evaluators paid?"] == "USD 0.50 per annotation"
+    assert answers["How many evaluators judged each text?"] == "2 annotators per text; 2 planned"
+    assert answers["Which decoding parameters did the systems use?"] == "top_p: 0.9"
+    assert answers["When were the annotations collected?"] == "2026-05-01 to 2026-05-01"
     assert answers["Was there an ethics review?"] == ""
     assert {field.question for field in sheet.open_fields} == {q for q, a in answers.items() if not a}
 
@@ -69,26 +69,33 @@ def test_gold_is_no_evaluator() -> None:
         f.question: f.answer
         for f in build_datasheet(DatasheetSource(study, next(iter(study.protocols.values())))).fields
     }
-    assert answers["How many, and of which kind?"] == "5 human"
+    assert answers["How many evaluators of each type took part?"] == "5 human"
 
 
 def test_every_form_has_every_question(sheet: Datasheet) -> None:
-    assert all(field.question in render_markdown(sheet) for field in sheet.fields)
-    assert len(json.loads(render_json(sheet))["fields"]) == len(sheet.fields)
-    drawn = render_latex(sheet)
+    assert all(field.question in render_datasheet_markdown(sheet) for field in sheet.fields)
+    assert len(json.loads(render_datasheet_json(sheet))["fields"]) == len(sheet.fields)
+    drawn = render_datasheet_latex(sheet)
     assert drawn.count(r"\item[") == len(sheet.fields)
     assert r"A\_b \& 50\%" in drawn
 
 
 def test_the_paragraph_says_only_what_is_known(sheet: Datasheet) -> None:
     words = methods_paragraph(DatasheetSource(served(), load("scarecrow"), ALPHA))
-    assert "3 texts of 1 systems" in words
+    assert "3 texts by 1 system" in words
     assert "6 annotations" in words
     assert "0.50 [0.40, 0.60]" in words
     assert "open" not in words
 
 
+def test_human_text_is_not_counted_as_a_system() -> None:
+    study = fc.demo()
+    assert "We evaluated 16 texts by 3 systems and people with the" in methods_paragraph(
+        DatasheetSource(study, next(iter(study.protocols.values())))
+    )
+
+
 def test_an_empty_study_has_a_datasheet_of_questions() -> None:
     empty = build_datasheet(DatasheetSource(Study.from_items([]), None))
     assert empty.filled_share < 0.5
-    assert "*open*" in render_markdown(empty)
+    assert "*open*" in render_datasheet_markdown(empty)

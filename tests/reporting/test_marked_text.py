@@ -11,7 +11,7 @@ from finecomb.core.study import Study, StudyItem
 from finecomb.reporting.marked_text import document_html, study_html
 from tests.strategies import PROTOCOL, studies
 
-# Making studies is the slow part, so each property sees fewer of them.
+# Generating studies is slow, so each property gets fewer examples.
 fewer = settings(max_examples=settings().max_examples // 3)
 
 
@@ -21,7 +21,7 @@ def test_a_notebook_shows_a_study_through_the_hook_that_the_package_sets() -> No
 
 
 class Reader(HTMLParser):
-    """Collects the text inside `div.text`, without the flags, and the tags of the whole."""
+    """Parser that collects the text inside `div.text`, without flags, and all tags."""
 
     VOID = ("br", "img", "meta", "input")
 
@@ -113,12 +113,12 @@ def test_overlapping_marks_show_the_text_once_and_each_flag_once() -> None:
 
 def test_a_long_study_shows_how_many_more_there_are() -> None:
     study = Study.from_items([Document(id=f"d{n}", text="x") for n in range(5)])
-    assert "and 2 more documents" in study._repr_html_()
-    assert "Nobody has read this yet" in study._repr_html_()
+    assert "2 more documents not shown." in study._repr_html_()
+    assert "No annotations yet" in study._repr_html_()
 
 
 def test_marks_on_a_prompt_are_drawn_there() -> None:
-    """A mark on the prompt was in the table below and nowhere in the words."""
+    """A mark on the prompt was once listed in the table but not drawn in the prompt."""
     document = Document(id="d", text="Text.", context={"prompt": "A dark night."})
     mark = Mark(id="m", spans=(Span(2, 6, "prompt"),), quotes=("dark",), label=None)
     annotations = [Annotation(id=f"d/{name}", document="d", annotator=name, protocol="p@1") for name in ("a", "b")]

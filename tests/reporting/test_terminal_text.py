@@ -40,7 +40,7 @@ def test_a_wide_character_is_two_cells() -> None:
 
 
 def test_an_omission_and_no_marks_are_shown_in_words() -> None:
-    assert "(something missing)" in view("The froze.", (4, 4))
+    assert "(omission)" in view("The froze.", (4, 4))
     assert "No errors marked by ann." in view("The lake.")
 
 

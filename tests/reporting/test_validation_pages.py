@@ -1,4 +1,4 @@
-"""Pages show texts as text, fetch nothing, and list every disagreement."""
+"""Validation pages escape texts, load nothing from the network, and list every disagreement."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import finecomb as fc
 from finecomb.core.palette import label_styles
 from finecomb.core.span import Span
 from finecomb.reporting.figures import validation_charts
-from finecomb.reporting.page_shell import marked_text_html, table_html
+from finecomb.reporting.figures.figure_model import Dot
+from finecomb.reporting.page_shell import DARK_COLOURS, LIGHT_COLOURS, marked_text_html, table_html
 from finecomb.reporting.validation_pages import write_validation_report
 from finecomb.statistics.gold.disagreements import mark_pairings
-from finecomb.statistics.gold.scores import Scores, score
+from finecomb.statistics.gold.scores import Scores, score_judges_against_gold
 from tests.reporting.svg_text_boxes import collisions
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 from tests.statistics.gold.gold_studies import make_gold_study
@@ -33,7 +34,7 @@ def scores() -> Scores:
         ("../two", "gold"): [],
         ("../two", "</td><u>judge"): [(0, 5, "red")],
     }
-    return score(make_gold_study(TEXTS, given), match="optimal", draws=50)
+    return score_judges_against_gold(make_gold_study(TEXTS, given), match="optimal", draws=50)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def folder(scores: Scores, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class _Text(HTMLParser):
-    """The text of the sheets, and every tag."""
+    """Parser that collects the text of the sheets and all tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,18 +92,32 @@ def test_every_disagreement_is_listed(folder: Path, scores: Scores) -> None:
 
 
 def test_figures_are_drawn_light_and_dark_with_every_label_that_has_a_point(scores: Scores) -> None:
-    for draw in (validation_charts.precision_recall, validation_charts.confusion_map):
-        light, dark = draw(scores), draw(scores, dark=True)
-        assert light["config"]["background"] != dark["config"]["background"]
-    values = [value for own in validation_charts.precision_recall(scores)["datasets"].values() for value in own]
-    shown = {row.columns["label"] for row in scores.rows if not validation_charts.is_undefined(row)}
-    assert {point["label"] for point in values if "label" in point} == shown
+    precision_recall = validation_charts.precision_recall_chart(scores)
+    for chart in (precision_recall, validation_charts.confusion_chart(scores)):
+        assert f'fill="{LIGHT_COLOURS["paper"]}"/>' in chart.to_svg()
+        assert f'fill="{DARK_COLOURS["paper"]}"/>' in chart.to_svg(theme="dark")
+    (panel,) = precision_recall.panels
+    styles = label_styles(PROTOCOL)
+    shown = {str(row.columns["label"]) for row in scores.rows if not validation_charts.has_undefined_ratio(row)}
+    names = {mark.name for mark in panel.marks if isinstance(mark, Dot)}
+    assert names == {styles[label].flag if label in styles else label for label in shown}
+
+
+def test_a_page_draws_its_figures_in_the_theme_of_the_screen_without_a_script(folder: Path) -> None:
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    for name in ("precision-recall", "confusion"):
+        assert f'id="{name}"><svg' in page
+    drawing, style = page.partition('id="confusion">')[2], re.findall(r"<style>(.*?)</style>", page)[-1]
+    assert 'fill="var(--shade)"' in drawing
+    assert style.startswith(".drawn{")
+    assert f"--ink:{DARK_COLOURS['ink']}" in style.partition("prefers-color-scheme:dark")[2]
 
 
 @pytest.mark.long
 def test_no_name_hides_another_and_pictures_come_before_tables(tmp_path: Path) -> None:
-    """Names of points near each other stood on top of each other."""
-    scores = score(fc.demo(readers=4), draws=50)
+    """Names of neighbouring points once overlapped."""
+    scores = score_judges_against_gold(fc.demo(readers=4), draws=50)
     write_validation_report(scores, tmp_path)
     assert collisions((tmp_path / "precision-recall.svg").read_text(encoding="utf-8")) == []
     page = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")[2]
@@ -116,11 +131,11 @@ def test_figures_are_pictures(folder: Path) -> None:
 
 
 def test_marks_are_told_by_colour_line_flag_and_state() -> None:
-    look = label_styles(PROTOCOL)["red"]
-    shown = marked_text_html("one two", [([Span(0, 3)], look, "missed"), ([Span(0, 7)], look, "right")])
+    style = label_styles(PROTOCOL)["red"]
+    shown = marked_text_html("one two", [([Span(0, 3)], style, "missed"), ([Span(0, 7)], style, "right")])
     assert "missed" in shown
-    assert f"s-{look.slot.name}" in shown
-    assert f"✓{look.flag}" in shown
+    assert f"s-{style.slot.name}" in shown
+    assert f"✓{style.flag}" in shown
 
 
 def test_a_table_escapes_what_is_not_html_and_shows_nan_as_a_dash() -> None:

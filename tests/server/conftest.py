@@ -17,7 +17,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def items() -> list[StudyItem]:
-    """What the served study holds; a test module may say otherwise."""
+    """Records of the served study, which a test module may override."""
     return demo_items()
 
 
@@ -29,5 +29,5 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, items: list[StudyItem]
 
 @pytest.fixture
 def client(store: Store) -> Client:
-    """A browser that is not signed in."""
+    """Browser that is not signed in."""
     return Client(store)

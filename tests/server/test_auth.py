@@ -1,9 +1,10 @@
-"""What must never happen: unblinding, forged requests, scripts, foreign files, endless tries."""
+"""Security tests: unblinding, forged requests, scripts, foreign files and unlimited attempts."""
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,22 @@ from finecomb.collection import access_storage, researcher_actions_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import DatabaseError
 from finecomb.collection.database.store import Store
-from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
+from finecomb.core.errors import ParameterError
+from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Recruitment, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.server import auth
 from finecomb.server.app import create_app
 from finecomb.server.auth import CSRF_HEADER, Auth
-from finecomb.server.connections import uvicorn_config
+from finecomb.server.connections import build_uvicorn_config, parse_trusted_proxies
 from tests.databases import Client, FakeClock, new_study_location, open_test_store
 
 SENTINEL = "gpt-sentinel"
 TEXT = "The ferry was built by seven men in a week. It has nine crew."
 
 
-def secretive() -> list[StudyItem]:
-    """A study in which every id, meta and reference names the model."""
+def make_identifying_study() -> list[StudyItem]:
+    """Make a study in which every ID, meta and reference names the model."""
     asked = protocols.load("scarecrow")
     documents = [
         Document(
@@ -64,10 +66,10 @@ def secretive() -> list[StudyItem]:
 class TestBlinding:
     @pytest.fixture
     def items(self) -> list[StudyItem]:
-        return secretive()
+        return make_identifying_study()
 
     def test_no_answer_to_an_annotator_names_the_model(self, client: Client) -> None:
-        token = access_storage.open_link_token(client.store)
+        token = access_storage.get_open_link_token(client.store)
         seen = [client.get(f"/api/join/{token}").text]
         client.join_study(token)
         for _ in range(6):
@@ -110,7 +112,7 @@ class TestBlinding:
             again = client.next_task()
             assert [mark["body"]["made_from"] for mark in again["marks"]] == [[each["id"]] for each in task["offered"]]
             assert [each["id"] for each in again["decisions"]] == [each["id"] for each in task["offered"]]
-            (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+            (found,) = client.store.read_annotations(tables.annotation.c.id == task["id"])
             if found.meta.get("blind"):
                 blind += 1
                 assert task["offered"] == []
@@ -130,7 +132,7 @@ def _change(**body: Any) -> Any:
 
 # --- injection ---------------------------------------------------------------------------------------------------
 
-NASTY = [
+HOSTILE_TEXTS = [
     "<script>alert(1)</script>",
     "'; DROP TABLE entry; --",
     "{{7*7}}${7*7}%(x)s%s",
@@ -140,7 +142,7 @@ NASTY = [
 ]
 
 
-@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("nasty", HOSTILE_TEXTS)
 def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nasty: str) -> None:
     task = client.join_study().next_task()
     answers = {"severity": 1, "explanation": nasty}
@@ -153,12 +155,12 @@ def test_strange_strings_are_kept_as_they_are_and_do_nothing(client: Client, nas
     unasked = {"change": nasty + "3", "base": 1, "body": {"answers": {nasty: nasty}}}
     refusal = client.put(f"/api/tasks/{task['id']}/answers", json=unasked)
     assert (refusal.status_code, refusal.json()["code"]) == (422, "refused")
-    (found,) = client.store.annotations(tables.annotation.c.id == task["id"])
+    (found,) = client.store.read_annotations(tables.annotation.c.id == task["id"])
     assert found.marks[0].answers["explanation"] == nasty
     assert found.answers == {"cannot_judge": nasty}
 
 
-@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("nasty", HOSTILE_TEXTS)
 def test_strange_strings_in_addresses_find_nothing(client: Client, nasty: str) -> None:
     client.join_study()
     for path in ("/api/tasks/{}", "/api/join/{}", "/static/{}", "/sign-in/{}", "/{}"):
@@ -190,14 +192,14 @@ def test_every_answer_keeps_the_browser_strict(client: Client) -> None:
 
 
 def test_cookies_are_out_of_reach(store: Store) -> None:
-    answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}")
+    answer = Client(store).post(f"/api/join/{access_storage.get_open_link_token(store)}")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "secure" not in cookie
     secure = Client(store)
     secure.app.state.auth.origin = "https://study.test"  # type: ignore[attr-defined]
-    answer = secure.post(f"/api/join/{access_storage.open_link_token(store)}")
+    answer = secure.post(f"/api/join/{access_storage.get_open_link_token(store)}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
@@ -240,22 +242,22 @@ def test_a_cookie_that_was_tampered_with_is_nobodys(client: Client, damage: Any)
 def test_a_session_expires_and_a_revoked_link_signs_out(client: Client, clock: FakeClock) -> None:
     (made,) = client.store.run_job_sync(researcher_actions_storage.create_personal_links, "ann", 1)
     client.join_study(made.token)
-    clock.now += access_storage.SESSION_SECONDS_BY_KIND["annotator"] + 1
+    clock.now += access_storage.SESSION_LIFETIME_SECONDS_BY_KIND["annotator"] + 1
     assert client.get("/api/me").json()["code"] == "signed-out"
     client.join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
-    client.store.change_study_sync(researcher_actions_storage.revoke_annotator_links, "ann", made.annotator)
+    client.store.run_study_change_sync(researcher_actions_storage.revoke_annotator_links, "ann", made.annotator)
     assert client.get("/api/me").json()["code"] == "signed-out"
     assert client.post(f"/api/join/{made.token}").json()["code"] == "not-found"
 
 
 def test_a_new_open_link_closes_the_old_one_for_good(client: Client) -> None:
-    old = access_storage.open_link_token(client.store)
-    client.store.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", False)
+    old = access_storage.get_open_link_token(client.store)
+    client.store.run_study_change_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", False)
     assert client.post(f"/api/join/{old}").status_code == 404
-    client.store.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", True)
+    client.store.run_study_change_sync(researcher_actions_storage.replace_or_remove_open_link, "ann", True)
     assert client.post(f"/api/join/{old}").status_code == 404
-    assert access_storage.open_link_token(client.store) != old
+    assert access_storage.get_open_link_token(client.store) != old
     client.join_study()
 
 
@@ -264,7 +266,7 @@ def test_tries_are_limited(client: Client, clock: FakeClock) -> None:
         assert client.post("/api/join/guess").status_code == 404
     answer = client.post("/api/join/guess")
     assert (answer.status_code, answer.json()["code"]) == (429, "too-many")
-    client.join_study()  # others behind the same address are not locked out with whoever guesses
+    client.join_study()  # others behind the same address are not locked out with a guesser
     clock.now += 601
     assert client.post("/api/join/guess").status_code == 404
 
@@ -296,15 +298,15 @@ def test_large_bodies_are_for_uploads_only(client: Client) -> None:
 
 def test_an_invitation_ends_with_the_role_it_was_made_for(client: Client) -> None:
     store = client.store
-    spare = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
-    used = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    spare = store.run_study_change_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    used = store.run_study_change_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
     assert not store.run_job_sync(access_storage.sign_in_with_link, spare, "researcher")  # the later one replaced it
     assert store.run_job_sync(access_storage.sign_in_with_link, used, "researcher")
-    again = store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
-    store.change_study_sync(researcher_actions_storage.invite_researcher, "ann", "cat", "owner")
-    store.change_study_sync(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
+    again = store.run_study_change_sync(researcher_actions_storage.invite_researcher, "ann", "bob", "owner")
+    store.run_study_change_sync(researcher_actions_storage.invite_researcher, "ann", "cat", "owner")
+    store.run_study_change_sync(researcher_actions_storage.remove_researcher, "ann", "cat")  # before she ever signed in
     store.run_job_sync(access_storage.add_or_update_researcher, "dan", "owner")
-    store.change_study_sync(researcher_actions_storage.set_researcher_role, "ann", "bob", "viewer")
+    store.run_study_change_sync(researcher_actions_storage.set_researcher_role, "ann", "bob", "viewer")
     assert not store.run_job_sync(access_storage.sign_in_with_link, again, "researcher")
 
 
@@ -312,10 +314,10 @@ def test_two_changes_of_the_settings_at_once_both_count(client: Client) -> None:
     store = client.store
     before = store.head.settings
     other = store.head.protocol.model_copy(update={"version": "9"})
-    store.run_job_sync(researcher_actions_storage.set_settings, "ann", before.model_copy(update={"lease": 77}))
-    store.change_study_sync(
-        researcher_actions_storage.add_protocol, "ann", other
-    )  # its maker has not seen the new lease
+    store.run_job_sync(researcher_actions_storage.update_settings, "ann", before.model_copy(update={"lease": 77}))
+    store.run_study_change_sync(
+        researcher_actions_storage.add_and_activate_protocol, "ann", other
+    )  # its owner has not seen the new lease
     assert (store.head.settings.lease, store.head.protocol.id) == (77, other.id)
 
 
@@ -362,7 +364,7 @@ def test_our_own_mistakes_say_so_and_tell_nothing(client: Client, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("finecomb.collection.assignment_storage.assignment_state", broken)
+    monkeypatch.setattr("finecomb.collection.assignment_storage.read_assignment_state", broken)
     answer = client.get("/api/me")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
     assert "secret" not in answer.text
@@ -372,7 +374,7 @@ def test_words_for_people_follow_the_style(client: Client) -> None:
     from finecomb.server.error_responses import MESSAGE_BY_CODE
 
     for words in MESSAGE_BY_CODE.values():
-        assert not re.search(r"invalid|please|oops|submit|error|!", words, re.IGNORECASE), words
+        assert not re.search(r"invalid|please|oops|error|!", words, re.IGNORECASE), words
 
 
 def test_no_researchers_route_is_open_to_anybody_else(client: Client) -> None:
@@ -403,7 +405,7 @@ def test_without_the_front_end_the_page_says_how_to_build_it(
         assert (answer.status_code, "make frontend" in answer.text) == (503, True)
 
 
-# --- who stays, and for how long ----------------------------------------------------------------------------------
+# --- session lifetime ---------------------------------------------------------------------------------------------
 
 
 def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) -> None:
@@ -416,9 +418,9 @@ def test_an_owner_who_follows_a_lesser_invitation_stays_the_owner(store: Store) 
 def test_a_researcher_who_is_away_for_long_is_signed_out(store: Store, clock: FakeClock) -> None:
     owner = Client(store).sign_in_researcher()
     for _ in range(5):
-        clock.now += access_storage.MAX_IDLE_SECONDS / 2
+        clock.now += access_storage.MAX_RESEARCHER_IDLE_SECONDS / 2
         assert owner.get("/api/admin/session").status_code == 200
-    clock.now += access_storage.MAX_IDLE_SECONDS + 1
+    clock.now += access_storage.MAX_RESEARCHER_IDLE_SECONDS + 1
     assert owner.get("/api/admin/session").status_code == 401
 
 
@@ -437,7 +439,7 @@ def test_what_matters_needs_a_sign_in_of_today(
 ) -> None:
     owner = Client(store).sign_in_researcher()
     for _ in range(3):
-        clock.now += access_storage.MAX_IDLE_SECONDS - 1
+        clock.now += access_storage.MAX_RESEARCHER_IDLE_SECONDS - 1
         assert owner.get("/api/admin/session").status_code == 200
     answer = owner.request(method, path, json=body)
     assert (answer.status_code, answer.json()["code"]) == (401, "signed-out")
@@ -457,9 +459,12 @@ def test_looking_at_wrong_links_is_limited_too(client: Client) -> None:
     assert codes == [404] * 10 + [429] * 3
 
 
-def knocking(store: Store, peer: str, public_url: str, tries: int = 13) -> list[int]:
-    """The answers to wrong links from a peer that says each time that it stands for somebody else."""
-    config = uvicorn_config(create_app(store, public_url), public_url)
+def send_wrong_links(
+    store: Store, peer: str, public_url: str, tries: int = 13, proxies: Sequence[str] = ()
+) -> list[int]:
+    """Send wrong links from a peer that claims another forwarded address each time, and return the statuses."""
+    trusted = parse_trusted_proxies(proxies, public_url)
+    config = build_uvicorn_config(create_app(store, public_url), public_url, trusted_proxies=trusted)
     config.load()
     client = TestClient(config.loaded_app, base_url="http://study.test", client=(peer, 50_000))
     return [
@@ -474,48 +479,96 @@ def knocking(store: Store, peer: str, public_url: str, tries: int = 13) -> list[
         ("203.0.113.9", "", True),
         ("127.0.0.1", "", True),
         ("203.0.113.9", "https://study.test", True),
-        ("127.0.0.1", "https://study.test", False),  # the proxy, which knows who asks
+        ("127.0.0.1", "https://study.test", False),  # the proxy, which knows the client's address
     ],
 )
 def test_nobody_but_the_proxy_says_where_a_request_comes_from(
     store: Store, peer: str, public_url: str, limited: bool
 ) -> None:
-    assert knocking(store, peer, public_url) == ([404] * 10 + [429] * 3 if limited else [404] * 13)
+    assert send_wrong_links(store, peer, public_url) == ([404] * 10 + [429] * 3 if limited else [404] * 13)
+
+
+@pytest.mark.parametrize("proxies", [("10.89.0.0/24",), ("10.89.0.1",), ("fd00::/8", "10.0.0.0/8")])
+def test_a_proxy_of_a_container_network_is_trusted_on_request(store: Store, proxies: tuple[str, ...]) -> None:
+    assert send_wrong_links(store, "10.89.0.1", "https://study.test") == [404] * 10 + [429] * 3
+    assert send_wrong_links(store, "10.89.0.1", "https://study.test", proxies=proxies) == [404] * 13
+    assert send_wrong_links(store, "203.0.113.9", "https://study.test", proxies=proxies) == [404] * 10 + [429] * 3
+
+
+@pytest.mark.parametrize(
+    ("proxies", "public_url", "message"),
+    [
+        (["10.0.0.1"], "", "trusted_proxies requires public_url"),
+        (["*"], "https://study.test", r"trusted_proxies=\*: expected an IP address or network"),
+        (["0.0.0.0/0"], "https://study.test", "lets every client forge its address"),
+        (["10.0.0.1/8"], "https://study.test", "expected an IP address or network"),
+        (["proxy"], "https://study.test", "expected an IP address or network"),
+    ],
+)
+def test_a_proxy_that_would_let_clients_forge_their_address_is_refused(
+    proxies: list[str], public_url: str, message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        parse_trusted_proxies(proxies, public_url)
+
+
+def test_a_full_network_keeps_out_newcomers_and_not_those_who_are_known(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "_MAX_JOINS_PER_ADDRESS", 3)
+    changed = store.head.settings.model_copy(update={"recruitment": Recruitment(platform="prolific")})
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "owner", changed)
+    browsers = {
+        name: TestClient(create_app(store), base_url="http://study.test", client=("203.0.113.9", 50_000))
+        for name in ("ann", "bea", "carl", "dora")
+    }
+
+    def join(name: str) -> int:
+        browsers[name].cookies = {
+            key: value for key, value in browsers[name].cookies.items() if "device" in key
+        }  # signed out, in the same browser
+        query = {"PROLIFIC_PID": f"{name:x<24}", "STUDY_ID": "s" * 24, "SESSION_ID": f"{name:y<24}"}
+        token = access_storage.get_open_link_token(store)
+        return browsers[name].post(f"/api/join/{token}", params=query).status_code
+
+    assert [join(name) for name in browsers] == [200, 200, 200, 429]
+    assert [join("ann") for _ in range(4)] == [200, 200, 200, 429]
+    assert join("bea") == 200
 
 
 def test_joins_from_one_network_are_throttled(store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "_MAX_JOINS", 3)
+    monkeypatch.setattr(auth, "_MAX_JOINS_PER_ADDRESS", 3)
 
     def joins(peer: str) -> int:
         client = TestClient(create_app(store), base_url="http://study.test", client=(peer, 50_000))
-        return client.post(f"/api/join/{access_storage.open_link_token(store)}").status_code
+        return client.post(f"/api/join/{access_storage.get_open_link_token(store)}").status_code
 
     assert [joins("203.0.113.9") for _ in range(5)] == [200] * 3 + [429] * 2
     assert joins("203.0.113.10") == 200
     assert [joins("2001:db8::1"), joins("2001:db8::2"), joins("2001:db8::3"), joins("2001:db8::4")] == [200] * 3 + [429]
-    assert [joins("127.0.0.1") for _ in range(5)] == [200] * 5  # this machine's own
+    assert [joins("127.0.0.1") for _ in range(5)] == [200] * 5  # local requests
     clock.now += access_storage.ATTEMPT_WINDOW_SECONDS + 1
     assert joins("203.0.113.9") == 200
 
 
 def test_a_planted_cookie_is_not_gone_on_with(store: Store) -> None:
-    """With https only cookies count that no other site of the same domain can set."""
+    """With HTTPS, only cookies count that no other site of the same domain can set."""
 
     def browser() -> TestClient:
         return TestClient(create_app(store, "https://study.test"), base_url="https://study.test")
 
     attacker, victim = browser(), browser()
-    planted = attacker.post(f"/api/join/{access_storage.open_link_token(store)}")
+    planted = attacker.post(f"/api/join/{access_storage.get_open_link_token(store)}")
     for name, value in attacker.cookies.items():
         victim.cookies.set(name.removeprefix("__Host-"), value)
-    own = victim.post(f"/api/join/{access_storage.open_link_token(store)}")
+    own = victim.post(f"/api/join/{access_storage.get_open_link_token(store)}")
     assert own.json()["annotator"] != planted.json()["annotator"]
 
 
 def test_no_token_reaches_a_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         client = Client(store)
-        token = access_storage.open_link_token(store)
+        token = access_storage.get_open_link_token(store)
         client.get(f"/join/{token}")
         client.join_study()
         invitation = store.run_job_sync(researcher_actions_storage.invite_researcher, "tests", "eve", "owner")
@@ -536,7 +589,7 @@ def test_annotators_see_the_protocols_title_and_never_the_folder(tmp_path: Path)
     folder.mkdir()
     with open_test_store(new_study_location("sqlite", folder), items, FakeClock()) as store:
         client = Client(store)
-        token = access_storage.open_link_token(store)
+        token = access_storage.get_open_link_token(store)
         seen = [client.get(f"/join/{token}").text, client.get(f"/api/join/{token}").text]
         client.join_study()
         seen += [client.get("/").text, client.get("/api/me").text, client.post("/api/next").text]

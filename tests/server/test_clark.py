@@ -31,7 +31,7 @@ TURING = protocols.load("turing")
 
 
 def texts() -> list[Document]:
-    """Whose author cannot be told from the text; the people below look it up."""
+    """Make texts whose author cannot be told from the text; the simulated people look it up."""
     return [
         Document(id=f"{domain}-{model}-{n}", text=f"Text {hash_} of its kind.", meta={"domain": domain, "model": model})
         for hash_, (domain, model, n) in enumerate(
@@ -41,7 +41,7 @@ def texts() -> list[Document]:
 
 
 def rate(client: Client, machine: dict[str, bool], accuracy: float, chance: random.Random) -> int:
-    """Rate every text that comes, rightly as often as `accuracy` says; returns how many came."""
+    """Rate every text, right with probability `accuracy`, and return the number of texts."""
     count = 0
     while (now := client.post("/api/next").json())["task"]:
         task = now["task"]
@@ -57,10 +57,10 @@ def rate(client: Client, machine: dict[str, bool], accuracy: float, chance: rand
 
 
 def take_part(client: Client, machine: dict[str, bool], number: int) -> None:
-    """One person from the link to the code."""
+    """Take part as one person, from the link to the completion code."""
     client.cookies.clear()
     client.join_study()
-    condition = client.store.annotators()[-1].condition
+    condition = client.store.read_annotators()[-1].condition
     _, met = complete_onboarding(client, TURING)
     rounds = 3 if condition in ("examples", "comparison") else 1
     assert [page["kind"] for page in met] == ["instructions"] + rounds * ["examples"]
@@ -70,7 +70,7 @@ def take_part(client: Client, machine: dict[str, bool], number: int) -> None:
 
 @pytest.fixture(scope="module")
 def clark(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exported study."""
+    """Folder of the exported study."""
     folder = tmp_path_factory.mktemp("clark")
     documents = texts()
     machine = {each.text: each.meta["model"] != "human" for each in documents}
@@ -79,7 +79,7 @@ def clark(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with Client(store) as client:  # one event loop for all
             for number in range(PEOPLE):
                 take_part(client, machine, number)
-        fc.write(store.study(), folder / "study")
+        fc.write(store.read_study(), folder / "study")
     return folder / "study"
 
 
@@ -110,7 +110,7 @@ def test_people_are_spread_evenly_over_conditions_and_settings(clark: Path) -> N
 
 
 def test_the_accuracy_of_each_condition_lies_in_its_interval(clark: Path) -> None:
-    """With other seeds one study in five has a condition outside, as four 95% intervals should."""
+    """With other seeds, one study in five has a condition outside, as expected of four 95% intervals."""
     rows = tables(clark, "condition")
     assert {row["condition"] for row in rows} == set(ACCURACY)
     for row in rows:

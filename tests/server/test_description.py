@@ -1,4 +1,4 @@
-"""Requests made from the description of the API, sound and hostile ones: no answer says that the server failed."""
+"""Tests with valid and hostile requests generated from the API description: none makes the server fail."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.databases import Client, demo_items
 
 @functools.cache
 def operations() -> list[Any]:
-    """Everything that the description offers; the package is imported here, since that takes a while."""
+    """Return all operations of the API description. The package is imported here, because that takes a while."""
     import schemathesis
 
     schema = schemathesis.openapi.from_dict(openapi.build_openapi_description())
     return [operation.ok() for operation in typing.cast("Iterable[Any]", schema.get_all_operations())]
 
 
-def requests(operation: Any) -> Any:
-    """Requests as the description has them, and others."""
+def request_strategy(operation: Any) -> Any:
+    """Return a strategy for requests that match the description, and others."""
     from schemathesis import GenerationMode
 
     modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
@@ -38,14 +38,14 @@ def requests(operation: Any) -> Any:
 
 @pytest.fixture
 def items() -> list[StudyItem]:
-    """A study whose settings are as large as they may be."""
+    """A study whose settings are as large as allowed."""
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)
     return [settings.model_copy(update={"lease": 525_600, "annotators": 100_000, "pilot": 1_000_000}), *rest]
 
 
-def answers(operation: Any, clients: list[Client], task: str, examples: int) -> list[tuple[int, str]]:
-    """The answers to requests made from the description of one operation, by everybody in turn; `task` is real."""
+def send_requests(operation: Any, clients: list[Client], task: str, examples: int) -> list[tuple[int, str]]:
+    """Send generated requests for one operation with all clients in turn; `task` is the ID of a real task."""
     seen: list[tuple[int, str]] = []
 
     @hypothesis.settings(
@@ -56,7 +56,7 @@ def answers(operation: Any, clients: list[Client], task: str, examples: int) -> 
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @hypothesis.given(case=requests(operation))
+    @hypothesis.given(case=request_strategy(operation))
     def ask(case: Any) -> None:
         if "task" in (case.path_parameters or {}):
             case.path_parameters["task"] = task
@@ -73,28 +73,28 @@ def answers(operation: Any, clients: list[Client], task: str, examples: int) -> 
     return seen
 
 
-def failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
+def server_failures(store: Store, examples: int, prefix: str = "/api") -> list[str]:
     """What the server failed at; before each operation the study is opened and everybody signed in anew, as some end
     that."""
     found: list[str] = []
     for operation in operations():
         if not operation.path.startswith(prefix):
             continue
-        store.change_study_sync(researcher_actions_storage.set_state, "tests", "open")
+        store.run_study_change_sync(researcher_actions_storage.set_study_status, "tests", "open")
         (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
         reader = Client(store).join_study(link.token)
         task = (reader.post("/api/next").json()["task"] or {"id": "none"})["id"]
         clients = [reader, Client(store).sign_in_researcher()]
-        found += [said for status, said in answers(operation, clients, task, examples) if status >= 500]
+        found += [said for status, said in send_requests(operation, clients, task, examples) if status >= 500]
     return found
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_no_request_made_from_the_description_makes_the_server_fail(store: Store) -> None:
     assert len(operations()) > 50
-    assert failures(store, 1, "/api/tasks") == []
+    assert server_failures(store, 1, "/api/tasks") == []
 
 
 @pytest.mark.long
 def test_no_request_of_many_makes_the_server_fail(store: Store) -> None:
-    assert failures(store, 8) == []
+    assert server_failures(store, 8) == []

@@ -1,4 +1,4 @@
-"""A design is filled over HTTP: to so many accepted people in each cell, whoever is excluded or leaves."""
+"""Tests of filling a design over HTTP with accepted people, despite exclusions and people who leave."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def items() -> list[StudyItem]:
 
 
 def join(client: Client) -> str:
-    """Somebody new in a browser of their own; returns their id, or empty where there is no place."""
+    """Join as a new person in a new browser, and return the ID, or an empty string when the study is full."""
     client.cookies.clear()
     try:
         client.join_study()
@@ -53,8 +53,8 @@ def join(client: Client) -> str:
     return str(client.get("/api/me").json()["annotator"])
 
 
-def rate(client: Client, most: int = 99) -> int:
-    """Go through everything and rate the texts that come, at most so many; returns how many."""
+def rate_texts(client: Client, most: int = 99) -> int:
+    """Complete all steps, rate up to `most` texts, and return the number of rated texts."""
     complete_onboarding(client, TURING)
     count = 0
     while count < most and (now := client.post("/api/next").json())["task"]:
@@ -65,47 +65,47 @@ def rate(client: Client, most: int = 99) -> int:
     return count
 
 
-def cells(store: Store, excluded: bool = False) -> Counter[str]:
-    return Counter(one.cell for one in store.annotators() if bool(one.excluded) == excluded)
+def person_count_by_cell(store: Store, excluded: bool = False) -> Counter[str]:
+    return Counter(one.cell for one in store.read_annotators() if bool(one.excluded) == excluded)
 
 
-def fill(client: Client) -> int:
-    """People come until there is no place any more; returns how many took part."""
+def fill_design(client: Client) -> int:
+    """Add people until the study is full, and return how many took part."""
     count = 0
     while join(client):
-        assert rate(client) == 2
+        assert rate_texts(client) == 2
         count += 1
         assert count < 20
     return count
 
 
 def test_every_cell_gets_its_people_and_then_nobody_is_let_in(client: Client, store: Store) -> None:
-    assert fill(client) == 6
-    assert cells(store) == dict.fromkeys(NAMES, 2)
+    assert fill_design(client) == 6
+    assert person_count_by_cell(store) == dict.fromkeys(NAMES, 2)
     answer = client.get(f"/api/join/{_token(store)}")
     assert answer.status_code == 423
-    assert "Every place in this study is taken" in answer.json()["say"]
-    assert len(store.annotators()) == 6
+    assert "This study is full at the moment" in answer.json()["say"]
+    assert len(store.read_annotators()) == 6
 
 
 def _token(store: Store) -> str:
     from finecomb.collection import access_storage
 
-    return access_storage.open_link_token(store)
+    return access_storage.get_open_link_token(store)
 
 
 def test_somebody_excluded_reopens_a_place_in_the_same_cell(client: Client, store: Store) -> None:
-    fill(client)
-    victim = next(one for one in store.annotators() if one.cell == NAMES[2])
-    store.change_study_sync(researcher_actions_storage.exclude_annotator, "tests", victim.id, "copied the text")
-    assert fill(client) == 1
-    assert cells(store) == dict.fromkeys(NAMES, 2)
-    assert cells(store, excluded=True) == {NAMES[2]: 1}
+    fill_design(client)
+    victim = next(one for one in store.read_annotators() if one.cell == NAMES[2])
+    store.run_study_change_sync(researcher_actions_storage.exclude_annotator, "tests", victim.id, "copied the text")
+    assert fill_design(client) == 1
+    assert person_count_by_cell(store) == dict.fromkeys(NAMES, 2)
+    assert person_count_by_cell(store, excluded=True) == {NAMES[2]: 1}
 
 
 def test_the_cell_has_factors_and_only_its_texts_are_read(client: Client, store: Store) -> None:
-    fill(client)
-    study = store.study()
+    fill_design(client)
+    study = store.read_study()
     models = {document.id: document.meta["model"] for document in study.iter_documents()}
     for one in study.iter_annotators():
         assert "/".join(one.factors.values()) == one.cell
@@ -119,10 +119,10 @@ def test_who_leaves_gives_the_place_back_and_may_return_while_it_is_free(
 ) -> None:
     leaver = join(client)
     session, csrf = dict(client.cookies), dict(client.headers)
-    assert rate(client, most=1) == 1
-    assert fill(client) == 5  # the place is held
+    assert rate_texts(client, most=1) == 1
+    assert fill_design(client) == 5  # the place is held
     clock.now += 3601
-    assert fill(client) == 1
+    assert fill_design(client) == 1
     client.cookies.clear()
     client.cookies.update(session)
     client.headers.update(csrf)
@@ -132,16 +132,16 @@ def test_who_leaves_gives_the_place_back_and_may_return_while_it_is_free(
 
 def test_who_returns_while_the_place_is_free_goes_on(client: Client, clock: FakeClock) -> None:
     join(client)
-    assert rate(client, most=1) == 1
+    assert rate_texts(client, most=1) == 1
     clock.now += 3601
     assert client.post("/api/next").json()["task"]
 
 
 def test_researchers_see_each_cell_fill(client: Client, store: Store) -> None:
     join(client)
-    rate(client, most=1)
+    rate_texts(client, most=1)
     join(client)
-    rate(client)
+    rate_texts(client)
     client.cookies.clear()
     page = client.sign_in_researcher().get("/api/admin/design").json()
     assert page["currency"] == "USD"
@@ -155,10 +155,10 @@ def test_researchers_see_each_cell_fill(client: Client, store: Store) -> None:
 
 def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store: Store) -> None:
     join(client)
-    rate(client, most=1)
-    fill(client)
-    earned = pay.compute_earnings(store.study(), (), TURING)
-    by_cell = {one.id: one.cell for one in store.annotators()}
+    rate_texts(client, most=1)
+    fill_design(client)
+    earned = pay.compute_earnings(store.read_study(), (), TURING)
+    by_cell = {one.id: one.cell for one in store.read_annotators()}
     half = [one.pay for one in earned if one.texts == 1]
     whole = {(by_cell[one.annotator], one.pay) for one in earned if one.texts == 2}
     assert half in ([0.625], [0.875])
@@ -166,26 +166,26 @@ def test_pay_is_that_of_the_cell_and_a_share_for_who_left(client: Client, store:
 
 
 def test_a_place_stays_closed_where_the_design_says_so_until_it_is_opened(client: Client, store: Store) -> None:
-    fill(client)
+    fill_design(client)
     client.cookies.clear()
     editor = Client(store).sign_in_researcher("editor", "ed")
     assert editor.put("/api/admin/design/reopen", json={"reopen": False}).status_code == 200
-    out = next(one for one in store.annotators() if one.cell == NAMES[1])
+    out = next(one for one in store.read_annotators() if one.cell == NAMES[1])
     store.run_job_sync(researcher_actions_storage.exclude_annotator, "r", out.id, "too fast")
     page = editor.get("/api/admin/design").json()
     assert not page["reopen"]
     assert [row["closed"] for row in page["cells"]] == [0, 1, 0]
-    assert fill(client) == 0
+    assert fill_design(client) == 0
     assert editor.put("/api/admin/design/reopen", json={"reopen": True}).status_code == 200
-    assert fill(client) == 1
-    assert cells(store) == Counter(dict.fromkeys(NAMES, 2))
+    assert fill_design(client) == 1
+    assert person_count_by_cell(store) == Counter(dict.fromkeys(NAMES, 2))
 
 
 def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> None:
     join(client)
-    rate(client)
+    rate_texts(client)
     client.cookies.clear()
-    (person,) = store.annotators()
+    (person,) = store.read_annotators()
     steps: Any = person.meta["steps"]
     slow = [{**step, "seconds": 300} for step in steps]
     store.run_job_sync(
@@ -203,27 +203,27 @@ def test_a_cell_below_the_floor_is_paid_once(client: Client, store: Store) -> No
     assert Client(store).sign_in_researcher("viewer").post("/api/admin/design/bonus", params=asked).status_code == 403
     assert editor.post("/api/admin/design/bonus", params=asked).json()["lacking"] == row["lacking"]
     (paid,) = editor.get("/api/admin/recruiting").json()["people"]
-    assert paid["bonus"] == {"amount": row["lacking"], "reason": "pay for the time that it took"}
+    assert paid["bonus"] == {"amount": row["lacking"], "reason": "adjustment for the time spent"}
     assert paid["per_hour"] >= 12
     again = editor.post("/api/admin/design/bonus", params=asked)
-    assert (again.status_code, "paid it already" in again.text) == (409, True)
+    assert (again.status_code, "paid already" in again.text) == (409, True)
 
 
 def test_nobody_takes_part_twice_within_a_study(store: Store, client: Client) -> None:
     settings = store.head.settings.model_copy(update={"recruitment": Recruitment(platform="prolific")})
-    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "tests", settings)
     who: dict[str, Any] = {"PROLIFIC_PID": "p1", "STUDY_ID": "s", "SESSION_ID": "first"}
     answer = client.post(f"/api/join/{_token(store)}", params=who)
     client.headers["X-Finecomb-Token"] = answer.json()["csrf"]
-    rate(client)
+    rate_texts(client)
     client.cookies.clear()
     again = client.post(f"/api/join/{_token(store)}", params=who | {"SESSION_ID": "second"})
     assert again.status_code == 403
-    assert "once only" in again.json()["say"]
+    assert "only once" in again.json()["say"]
 
 
 def test_nobody_takes_part_in_two_studies_that_are_kept_apart(store: Store, items: list[StudyItem]) -> None:
-    """The other study is in the same database; its people are known by their workers' ids."""
+    """The other study is in the same database, and its people are recognised by their worker IDs."""
     from dataclasses import replace
 
     from finecomb.collection.arrivals import ArrivalSource
@@ -247,31 +247,31 @@ def test_the_survey_decides_who_is_eligible(store: Store, client: Client) -> Non
 
     survey = (Question(name="adult", ask="Are you an adult?", scale="yes-no"),)
     asked = TURING.model_copy(update={"version": "9", "survey": survey})
-    store.change_study_sync(researcher_actions_storage.add_protocol, "tests", asked)
+    store.run_study_change_sync(researcher_actions_storage.add_and_activate_protocol, "tests", asked)
     design = DESIGN.model_copy(update={"eligible": {"adult": (True,)}})
     settings = store.head.settings.model_copy(update={"design": design})
-    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "tests", settings)
     who = join(client)
     page = client.post("/api/next").json()["page"]
     assert page["kind"] == "survey"
-    assert not store.annotators()[-1].cell
+    assert not store.read_annotators()[-1].cell
     sent = {"change": "c1", "answers": {"adult": False}, "active": 1}
     assert client.put("/api/steps/survey", json=sent).status_code == 200
     assert client.post("/api/next").json()["why"] == "screened-out"
-    assert not next(one for one in store.annotators() if one.id == who).cell
+    assert not next(one for one in store.read_annotators() if one.id == who).cell
     join(client)
     client.post("/api/next")
     assert client.put("/api/steps/survey", json=sent | {"answers": {"adult": True}}).status_code == 200
     assert client.post("/api/next").json()["page"]["kind"] == "instructions"
-    assert store.annotators()[-1].cell in NAMES
+    assert store.read_annotators()[-1].cell in NAMES
 
 
 def test_the_overview_counts_the_texts_that_the_people_of_all_cells_read(store: Store, client: Client) -> None:
     assert join(client)
-    rate(client)
+    rate_texts(client)
     page = Client(store).sign_in_researcher().get("/api/admin/overview").json()
     assert page["annotations"] == {"done": 2, "of": 12}
-    assert page["budget"] == pytest.approx(8.5, abs=0.4)  # two people in each cell, at 1.25, 1.25 and 1.75
+    assert page["budget"] == pytest.approx(8.5, abs=0.4)  # two people per cell, at 1.25, 1.25 and 1.75
 
 
 def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path: Path, items: list[StudyItem]) -> None:
@@ -286,15 +286,17 @@ def test_a_worker_whose_id_was_forgotten_elsewhere_is_still_known_there(tmp_path
     (tmp_path / "two").mkdir()
     where = parse_location(tmp_path / "one" / "study.db")
     with open_test_store(where, [first, protocol, *texts], FakeClock()) as store:
-        assert Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit).status_code == 200
-        store.change_study_sync(arrivals_storage.forget_personal_data, "tests")
+        assert (
+            Client(store).post(f"/api/join/{access_storage.get_open_link_token(store)}", params=hit).status_code == 200
+        )
+        store.run_study_change_sync(arrivals_storage.forget_personal_data, "tests")
     with open_test_store(
         parse_location(tmp_path / "two" / "study.db"), [second, protocol, *texts], FakeClock()
     ) as store:
-        answer = Client(store).post(f"/api/join/{access_storage.open_link_token(store)}", params=hit)
-        assert "taken part in this study before, or in one that belongs to it" in answer.json()["say"]
+        answer = Client(store).post(f"/api/join/{access_storage.get_open_link_token(store)}", params=hit)
+        assert "already taken part in this study or a related one" in answer.json()["say"]
         assert (
             Client(store)
-            .post(f"/api/join/{access_storage.open_link_token(store)}", params=hit | {"workerId": "A2"})
+            .post(f"/api/join/{access_storage.get_open_link_token(store)}", params=hit | {"workerId": "A2"})
             .is_success
         )

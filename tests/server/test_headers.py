@@ -1,4 +1,4 @@
-"""Limits around every request: hosts, NUL, size; an error of ours is answered and the connection lives on."""
+"""Tests of request limits (hosts, NUL, size) and of internal errors, after which the connection stays open."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_our_own_error_is_an_answer_and_names_no_token(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    client = fastapi.testclient.TestClient(create_app(store))  # which would raise what gets through
-    monkeypatch.setattr(access_storage, "link_kind", broken)
+    client = fastapi.testclient.TestClient(create_app(store))  # would raise exceptions that are not handled
+    monkeypatch.setattr(access_storage, "find_valid_link_kind", broken)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/api/join/secret-token")
     assert (answer.status_code, answer.json()["code"]) == (500, "failed")
@@ -55,7 +55,7 @@ def test_our_own_error_is_an_answer_and_names_no_token(
 
 def test_https_brings_strict_transport_and_cookies_of_this_host_only(store: Store) -> None:
     client = browser(store, "https://study.example", origin="https://study.example")
-    answer = client.post(f"/api/join/{access_storage.open_link_token(store)}")
+    answer = client.post(f"/api/join/{access_storage.get_open_link_token(store)}")
     assert answer.headers["strict-transport-security"].startswith("max-age=")
     cookies = answer.headers.get_list("set-cookie")
     assert cookies

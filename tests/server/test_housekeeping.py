@@ -1,4 +1,4 @@
-"""What a server does by itself: at its start, and every day."""
+"""Tests of the daily maintenance."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from finecomb.server.housekeeping import run_housekeeping
 from tests.databases import Client, FakeClock
 
 
-def changes(store: Store) -> int:
+def count_changes(store: Store) -> int:
     with store.database.read_transaction() as transaction:
-        return len(transaction.all(tables.change.select().where(tables.change.c.version > 0)))
+        return len(transaction.fetch_all(tables.change.select().where(tables.change.c.version > 0)))
 
 
-def wait_for(count: int, store: Store) -> None:
+def wait_for_changes(count: int, store: Store) -> None:
     deadline = time.monotonic() + 30
-    while changes(store) != count and time.monotonic() < deadline:
+    while count_changes(store) != count and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert changes(store) == count
+    assert count_changes(store) == count
 
 
 def test_old_changes_are_forgotten_at_the_start_and_again_later(store: Store, clock: FakeClock) -> None:
-    before = changes(store)  # of other studies in the same database
+    before = count_changes(store)  # changes of other studies in the same database
     reader = Client(store).join_study()
     reader.submit_without_errors(reader.next_task()["id"])
     clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
-    assert changes(store) == before + 1
+    assert count_changes(store) == before + 1
     with run_housekeeping(store, every=0.05):
-        wait_for(before, store)
+        wait_for_changes(before, store)
         reader.submit_without_errors(reader.next_task()["id"])
-        assert changes(store) == before + 1
+        assert count_changes(store) == before + 1
         clock.now += task_storage.CHANGE_RETENTION_SECONDS + 1
-        wait_for(before, store)
+        wait_for_changes(before, store)

@@ -1,4 +1,4 @@
-"""The log as lines of JSON, without what somebody wrote, who they are, and what would sign them in."""
+"""Tests of the JSON log, which contains no content, personal data or tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.databases import Client
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """Where everything is logged as JSON."""
+    """Stream that receives the JSON log."""
     root, level = logging.getLogger(), logs.request_log.level
     before = list(root.handlers)
     written = io.StringIO()
@@ -41,7 +41,7 @@ def test_a_request_is_a_line_without_ids(store: Store, log: io.StringIO) -> None
     assert ("PUT", "/api/tasks/{task}/answers", 200) in paths
     assert ("GET", "", 404) in paths
     assert "/admin/{page}" in {path for _, path, _ in paths}
-    for secret in (who, task, access_storage.open_link_token(store), "ann", "nowhere"):
+    for secret in (who, task, access_storage.get_open_link_token(store), "ann", "nowhere"):
         assert f'"{secret}' not in text
         assert f"/{secret}" not in text
 
@@ -55,7 +55,7 @@ def test_a_failure_says_where_and_not_what_somebody_wrote(
     def fail(*_: object) -> int:
         raise ValueError("Ann Smith wrote something private")
 
-    monkeypatch.setattr(task_storage, "save_edit", fail)
+    monkeypatch.setattr(task_storage, "save_entry_edit", fail)
     assert reader.save(task, "answers", {"no_errors": True})[0] == 500
     text = log.getvalue()
     failed = next(line for line in map(json.loads, text.splitlines()) if line["level"] == "error")

@@ -1,4 +1,4 @@
-"""Health and numbers: complete, in Prometheus' format, and about nobody in particular."""
+"""Tests of health and metrics: complete, in Prometheus format, without personal data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="[^"\\]*",?)+)\})? ([0-9.e+-]+|N
 
 
 def samples(page: str) -> dict[str, float]:
-    """Every sample of a page by its name and labels; each line must be a comment or a sample."""
+    """Return all samples of a page by name and labels; each line must be a comment or a sample."""
     lines = [line for line in page.splitlines() if not line.startswith("#")]
     matches = [SAMPLE.fullmatch(line) for line in lines]
     assert all(matches), lines
@@ -65,7 +65,7 @@ def test_buckets_grow_and_end_with_all() -> None:
         meter.count_request("save", 200, seconds)
     page = samples("\n".join(meter.prometheus_lines()))
     counts = [page[f'finecomb_request_seconds_bucket{{kind="save",le="{end}"}}'] for end in (*LATENCY_BUCKETS, "+Inf")]
-    assert counts[0] == 2  # 0.005 itself belongs to the first
+    assert counts[0] == 2  # 0.005 itself belongs to the first bucket
     assert counts == sorted(counts)
     assert counts[-1] == 4
     assert page['finecomb_request_seconds_sum{kind="save"}'] == pytest.approx(99.306)
@@ -82,12 +82,14 @@ def test_processes_are_added_and_a_row_goes_on() -> None:
 
 def test_other_machines_need_the_token(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     stranger = TestClient(create_app(store), base_url="http://study.test", client=("192.0.2.1", 5000))
-    assert stranger.get("/metrics").status_code == 403
+    answer = stranger.get("/metrics")
+    assert (answer.status_code, f"Set {TOKEN_ENV}" in answer.json()["say"]) == (403, True)
     assert local(store).get("/metrics").status_code == 200
     monkeypatch.setenv(TOKEN_ENV, "secret")
     assert stranger.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
     assert stranger.get("/metrics", headers={"Authorization": "Bearer other"}).status_code == 403
-    assert local(store).get("/metrics").status_code == 403  # a proxy of this machine passes on what others ask
+    answer = local(store).get("/metrics")  # a local proxy may forward requests of others
+    assert (answer.status_code, "as a bearer token" in answer.json()["say"]) == (403, True)
 
 
 def test_health_says_whether_the_database_answers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +102,6 @@ def test_health_says_whether_the_database_answers(store: Store, monkeypatch: pyt
     def fail() -> bool:
         raise DatabaseError("secret place: cannot be reached")
 
-    monkeypatch.setattr(store, "is_current", fail)
+    monkeypatch.setattr(store, "refresh_and_check_current", fail)
     answer = browser.get("/health")
     assert (answer.status_code, answer.json()) == (503, {"status": "unavailable"})

@@ -1,4 +1,4 @@
-"""The pages' files as the server sends them."""
+"""Tests of the page files as sent by the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from finecomb.collection.database.store import Store
 from finecomb.server.app import create_app
-from finecomb.server.pages import _CachedStaticFiles
+from finecomb.server.pages import CachedStaticFiles
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def client(tmp_path: Path) -> TestClient:
     folder.mkdir()
     for name, content in {"app.js": "plain", "app.js.br": "small", "app.js.gz": "smaller", "tiny.css": "p{}"}.items():
         (folder / name).write_text(content)
-    return TestClient(_CachedStaticFiles(directory=tmp_path))
+    return TestClient(CachedStaticFiles(directory=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_browser_gets_words_on_a_page_and_a_program_a_problem(store: Store) ->
     page = client.get("/nowhere", headers=browser)
     assert page.status_code == 404
     assert '<html lang="en">' in page.text
-    assert "<title>There is nothing at this address · Finecomb</title>" in page.text
+    assert "<title>Page not found · Finecomb</title>" in page.text
     used = client.post("/sign-in/used-before", headers=browser)
     assert used.status_code >= 400
     assert used.text.startswith("<!doctype html>")

@@ -1,4 +1,4 @@
-"""Pretended people walk the real server over HTTP: small studies of every kind, and Clark's at its own size."""
+"""Tests of trial runs with simulated participants: small studies of every kind, and a larger one after Clark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from finecomb import protocols
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.collection.task_meta import TaskMeta
-from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Work
 from finecomb.core.records import Allocation, Annotation, Annotator, Design, Document, Mark, OnboardingPhase, Settings
+from finecomb.core.results import Finding
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
 from finecomb.server.rehearsal import RehearsalClock, RehearsalResult, items_without_human_work, rehearse
-from finecomb.statistics.comparisons.human_or_machine import human_or_machine
+from finecomb.statistics.comparisons.human_or_machine import human_or_machine_findings
 from finecomb.statistics.judges.estimates import estimate_means
 from finecomb.statistics.selection.view import view
 from tests.core.test_design import CLARK, DOMAINS
@@ -37,7 +37,7 @@ def texts(count: int) -> list[Document]:
     ]
 
 
-def rehearsed(
+def run_rehearsal(
     folder: Path, items: Sequence[StudyItem], traits: CrowdTraits, arrivals: int, seed: int = 2
 ) -> RehearsalResult:
     clock = RehearsalClock()
@@ -45,7 +45,7 @@ def rehearsed(
         return rehearse(store, clock, traits, arrivals, seed)
 
 
-def clark(people: int) -> list[StudyItem]:
+def make_clark_study(people: int) -> list[StudyItem]:
     design = Design.model_validate({**CLARK, "people": people})
     return [Settings(protocols=(TURING.id,), design=design), TURING, *texts(10)]
 
@@ -53,7 +53,7 @@ def clark(people: int) -> list[StudyItem]:
 def test_a_small_clark_study_fills_in_spite_of_rejections_and_leavers(tmp_path: Path) -> None:
     design = Design.model_validate({**CLARK, "people": 2, "cells": CLARK["cells"][2:3], "texts": 2})
     items: list[StudyItem] = [Settings(protocols=(TURING.id,), design=design), TURING, *texts(3)]
-    rehearsal = rehearsed(tmp_path, items, CrowdTraits(copies=0.3, leaves=0.2), 60)
+    rehearsal = run_rehearsal(tmp_path, items, CrowdTraits(copies=0.3, leaves=0.2), 60)
     assert rehearsal.is_filled
     assert [state.accepted for state in rehearsal.states] == [2, 2, 2]
     rejected = {visit.annotator for visit in rehearsal.visits if visit.rejected}
@@ -70,19 +70,19 @@ def test_people_go_through_any_protocol(tmp_path: Path, name: str) -> None:
         Document(id=f"d{n}", text="" if pair else TEXT.format(n), context=pair, meta={"model": "m"}) for n in range(2)
     ]
     items: list[StudyItem] = [Settings(protocols=(protocol.id,), annotators=2, skip=skip), protocol, *documents]
-    rehearsal = rehearsed(tmp_path, items, CrowdTraits(), 2)
+    rehearsal = run_rehearsal(tmp_path, items, CrowdTraits(), 2)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 2}
     assert len(rehearsal.study.submitted_work().annotations) == 4
 
 
 def test_a_study_begins_without_those_who_were_there(tmp_path: Path) -> None:
-    rehearsal = rehearsed(tmp_path, [*clark(1)[:2], *texts(2)], CrowdTraits(), 2)
+    rehearsal = run_rehearsal(tmp_path, [*make_clark_study(1)[:2], *texts(2)], CrowdTraits(), 2)
     again = list(items_without_human_work(rehearsal.study))
     assert len(again) == 2 + len(texts(2))
 
 
-def strata_of_errors(per_system: int, seed: int) -> list[StudyItem]:
-    """Texts of five systems whose errors, all known to gold, vary more and more; texts are drawn by system."""
+def make_stratified_study(per_system: int, seed: int) -> list[StudyItem]:
+    """Make texts of five systems with increasingly variable errors, drawn by system."""
     rng, text = np.random.default_rng(seed), " ".join(f"word{number:02}" for number in range(40))
     protocol = SLIPS.model_copy(update={"work": Work(texts=15)})
     settings = Settings(protocols=(protocol.id,), annotators=1, allocation=Allocation(strata=("model",)))
@@ -109,9 +109,9 @@ def strata_of_errors(per_system: int, seed: int) -> list[StudyItem]:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_truth(tmp_path: Path, seed: int) -> None:
-    items = strata_of_errors(60, seed)
+    items = make_stratified_study(60, seed)
     truth = np.mean([len(item.marks) for item in items if isinstance(item, Annotation)])
-    rehearsal = rehearsed(tmp_path, items, CrowdTraits(skill={"": 1.0}), 5, seed)
+    rehearsal = run_rehearsal(tmp_path, items, CrowdTraits(skill={"": 1.0}), 5, seed)
     assert Counter(visit.outcome for visit in rehearsal.visits) == {"done": 5}
     work = [one for one in rehearsal.study.submitted_work().iter_annotations() if one.annotator != "gold"]
     drawn = Counter(one.meta["stratum"] for one in work)
@@ -127,9 +127,9 @@ def test_texts_drawn_by_the_server_give_an_estimate_that_holds_the_simulated_tru
 
 @pytest.mark.long
 def test_clarks_15_cells_fill_with_accepted_people_although_18_6_percent_are_rejected(tmp_path: Path) -> None:
-    """A tenth of the paper's 130 people a cell: the full size takes about half an hour."""
+    """A tenth of the paper's 130 people per cell; the full size takes about half an hour."""
     traits = CrowdTraits(skill={"": 0.5, "examples": 0.55}, copies=0.186, leaves=0.03)
-    rehearsal = rehearsed(tmp_path, clark(13), traits, 600)
+    rehearsal = run_rehearsal(tmp_path, make_clark_study(13), traits, 600)
     assert [state.accepted for state in rehearsal.states] == [13] * 15
     people = [one for one in rehearsal.study.iter_annotators() if one.kind == "human"]
     accepted = Counter(one.cell for one in people if one.excluded is None)
@@ -142,10 +142,10 @@ def test_clarks_15_cells_fill_with_accepted_people_although_18_6_percent_are_rej
         factors = by_id[annotation.annotator].factors
         assert metas[annotation.document]["domain"] == factors["domain"]
         assert metas[annotation.document]["model"] in ("human", factors["model"])
-    _holds_the_truth(human_or_machine(view(rehearsal.study), ("cell",), draws=0), traits)
+    require_covering_intervals(human_or_machine_findings(view(rehearsal.study), ("cell",), draws=0), traits)
 
 
-def _holds_the_truth(findings: Sequence[Finding], traits: CrowdTraits) -> None:
+def require_covering_intervals(findings: Sequence[Finding], traits: CrowdTraits) -> None:
     """Of fifteen 95% intervals, more than two would miss the known skill in four studies of a hundred."""
     rows = [row for row in findings if row.columns["measure"] == "accuracy"]
     assert [row.columns["evaluators"] for row in rows] == [13] * 15

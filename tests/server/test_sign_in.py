@@ -1,4 +1,4 @@
-"""Coming in and being kept out."""
+"""Tests of sign-in and rejected sign-ins."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ def test_a_researchers_link_works_once_and_looking_at_it_does_not_use_it_up(stor
     assert "Sign in" in page
     assert 'href="/plain.css"' in page
     assert first.get("/plain.css").headers["content-type"].startswith("text/css")
-    assert "Sign in" in first.get(f"/sign-in/{token}").text  # looking does not use it up
+    assert "Sign in" in first.get(f"/sign-in/{token}").text  # viewing the page does not use up the link
     assert first.post(f"/sign-in/{token}", follow_redirects=False).headers["location"] == "/admin"
     assert first.get("/api/admin/session").json()["role"] == "editor"
     assert second.post(f"/sign-in/{token}").json()["code"] == "not-found"
-    assert second.get(f"/sign-in/{token}").status_code == 404
+    for path in (token, "unknown"):
+        assert second.get(f"/sign-in/{path}").status_code == 404
+        assert "<h1>This link is not valid</h1>" in second.get(f"/sign-in/{path}").text
+
+
+def test_signed_out_people_are_told_which_link_to_use(client: Client) -> None:
+    assert "Open your link again" in client.get("/api/me").json()["say"]
+    assert "Sign in with a new link" in client.get("/api/admin/session").json()["say"]
 
 
 @pytest.mark.parametrize("headers", [{}, {CSRF_HEADER: "wrong"}])

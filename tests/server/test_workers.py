@@ -1,4 +1,4 @@
-"""Several workers behind one port: people finish a study through all of them, and a restart loses nothing."""
+"""Tests of several workers on one port: a study can be completed through all of them, and a restart loses nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from finecomb.annotators.simulated.simulated_people import CrowdTraits
 from finecomb.cli import app
 from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, open_store
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import Settings
 from finecomb.server.rehearsal import RehearsalClock, simulate_concurrent_visits
 from tests.databases import demo_items, postgresql_url
@@ -45,7 +45,7 @@ START = 120.0
 
 @dataclass
 class ServedByWorkers:
-    """A study that a real command serves with several workers."""
+    """Study served by the real command with several workers."""
 
     process: subprocess.Popen[str]
     address: str
@@ -55,25 +55,25 @@ class ServedByWorkers:
 
     @property
     def workers(self) -> list[psutil.Process]:
-        """The processes that answer."""
+        """Return the worker processes."""
         return [child for child in psutil.Process(self.process.pid).children() if _is_worker(child)]
 
 
 def _is_worker(process: psutil.Process) -> bool:
     try:
         return "spawn_main" in " ".join(process.cmdline())
-    except psutil.Error:  # it ends at this moment
+    except psutil.Error:  # the process is just ending
         return False
 
 
 @contextmanager
-def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> Iterator[ServedByWorkers]:
-    """The demo's texts, each for so many people, on PostgreSQL and two workers."""
+def serve_with_workers(folder: Path, annotators: int, *options: str, texts: int = 1000) -> Iterator[ServedByWorkers]:
+    """Serve the demo texts for `annotators` people each, on PostgreSQL with two workers."""
     settings, *rest = demo_items()
     assert isinstance(settings, Settings)
     kept = [item for item in rest if not hasattr(item, "text")]
     documents = [item for item in rest if hasattr(item, "text")][:texts]
-    formats.save([settings.model_copy(update={"annotators": annotators}), *kept, *documents], folder / "study")
+    formats.save_records([settings.model_copy(update={"annotators": annotators}), *kept, *documents], folder / "study")
     where = parse_location(f"{postgresql_url()}#{folder.name}-{time.time_ns()}")
     db = f"{where.url}#{where.study}"
     words = ["serve", str(folder / "study"), "--port", "0", "--db", db, "--workers", "2", *options]
@@ -88,7 +88,7 @@ def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> I
     try:
         assert process.stdout is not None
         lines: list[str] = []
-        while not lines or "Stop with Ctrl-C" not in lines[-1]:
+        while not lines or "Press Ctrl-C to stop" not in lines[-1]:
             lines.append(process.stdout.readline())
             assert lines[-1], log.read_text()
         link = next(line for line in lines if "/join/" in line).split()[-1]
@@ -102,7 +102,7 @@ def served(folder: Path, annotators: int, *options: str, texts: int = 1000) -> I
 
 
 @contextmanager
-def stored(where: StudyLocation) -> Iterator[Store]:
+def open_stored_study(where: StudyLocation) -> Iterator[Store]:
     store = open_store(where)
     try:
         yield store
@@ -112,14 +112,14 @@ def stored(where: StudyLocation) -> Iterator[Store]:
 
 @pytest.mark.long
 def test_many_people_finish_a_study_on_two_workers(tmp_path: Path) -> None:
-    """Every text has exactly its number of people, nobody reads one twice, and nobody's text goes to somebody else."""
-    with served(tmp_path, 3, texts=8) as study, stored(study.where) as store:
+    """Every text has exactly its number of people, and no text is annotated twice or reassigned."""
+    with serve_with_workers(tmp_path, 3, texts=8) as study, open_stored_study(study.where) as store:
         port = int(study.address.rpartition(":")[2])
         visits = simulate_concurrent_visits(store, RehearsalClock(), CrowdTraits(), port, people=24, at_once=24, seed=1)
         assert len(study.workers) == 2
         busy = [sum(worker.cpu_times()[:2]) for worker in study.workers]
-        annotations = [one for one in store.study().iter_annotations() if one.status == "submitted"]
-        drafts = [one for one in store.study().iter_annotations() if one.status == "draft"]
+        annotations = [one for one in store.read_study().iter_annotations() if one.status == "submitted"]
+        drafts = [one for one in store.read_study().iter_annotations() if one.status == "draft"]
         assert "failed" not in study.log.read_text()
     people = Counter(one.document for one in annotations)
     assert set(people.values()) == {3}
@@ -133,7 +133,7 @@ def test_many_people_finish_a_study_on_two_workers(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_rolling_restart_loses_no_save(tmp_path: Path) -> None:
     people = make_people(8)
-    with served(tmp_path, 1000) as study:
+    with serve_with_workers(tmp_path, 1000) as study:
         asyncio.run(join_all(study.address, study.token, people))
         before = {worker.pid for worker in study.workers}
         is_over = threading.Event()
@@ -158,8 +158,8 @@ def test_a_rolling_restart_loses_no_save(tmp_path: Path) -> None:
         assert sum(person.saves for person in people) == sum(person.tries for person in people) > 50
 
 
-def requests_logged(log: Path) -> list[dict[str, Any]]:
-    """The lines about requests in a log of JSON."""
+def logged_requests(log: Path) -> list[dict[str, Any]]:
+    """Return the requests in a JSON log."""
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
     return [line for line in lines if line["logger"] == "finecomb.requests"]
 
@@ -167,11 +167,13 @@ def requests_logged(log: Path) -> list[dict[str, Any]]:
 @pytest.mark.long
 def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path) -> None:
     people = make_people(6)
-    with served(tmp_path, 1000, "--log-format", "json") as study:
+    with serve_with_workers(tmp_path, 1000, "--log-format", "json") as study:
         asyncio.run(join_all(study.address, study.token, people))
         asyncio.run(save_while(study.address, people, make_countdown(1), patient=True))
-        answered = {line["process"] for line in requests_logged(study.log)}
-        gone = next(worker for worker in study.workers if worker.pid in answered)  # one may have got all connections
+        answered = {line["process"] for line in logged_requests(study.log)}
+        gone = next(
+            worker for worker in study.workers if worker.pid in answered
+        )  # one worker may have got all connections
         gone.kill()
         asyncio.run(save_while(study.address, people, make_countdown(2), patient=True))
         asyncio.run(resend_unanswered(study.address, people))
@@ -186,8 +188,8 @@ def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path
             line for line in page.splitlines() if line.startswith('finecomb_requests_total{kind="save",status="2xx"')
         )
         saves = sum(person.saves for person in people)
-        assert saves - len(people) <= float(counted.split()[-1]) <= saves + len(people)  # but for those under way
-    asked = requests_logged(study.log)
+        assert saves - len(people) <= float(counted.split()[-1]) <= saves + len(people)  # except requests in progress
+    asked = logged_requests(study.log)
     assert {line["process"] for line in asked} >= {gone.pid}
     assert len({line["process"] for line in asked}) >= 2
     assert "/api/tasks/{task}/marks/{id}" in {line["path"] for line in asked}
@@ -195,8 +197,8 @@ def test_a_worker_that_dies_is_replaced_and_counts_and_logs_go_on(tmp_path: Path
 
 
 def test_several_workers_are_refused_on_sqlite(tmp_path: Path) -> None:
-    formats.save(demo_items(), tmp_path / "study")
+    formats.save_records(demo_items(), tmp_path / "study")
     result = CliRunner().invoke(app, ["serve", str(tmp_path / "study"), "--workers", "2"])
     assert isinstance(result.exception, FinecombError)
-    printed = result.exception.text(flag_style)  # as the command line prints it
-    assert re.match(r"--workers 2: .* is a SQLite file, which one process serves; .*--db", printed)
+    printed = result.exception.format_message(format_as_flag)  # as printed on the command line
+    assert re.match(r"--workers 2: .* is a SQLite file, which only one process can serve; .*--db", printed)

@@ -18,26 +18,26 @@ import {
 import type { Draft, UnversionedDecision } from "./disputes";
 import type { Span } from "../lib/text/pieces";
 
-const EDIT_DELAY = 500; // ms of quiet before an edit is sent
-const RETRY_DELAY = 4000; // ms before something that was not sent is sent again
+const EDIT_DELAY = 500; // ms without edits before the draft is sent
+const RETRY_DELAY = 4000; // ms before a failed request is repeated
 
-/** One text being adjudicated: its disputes, the chosen one with what gold is to have there, and what is on its way. */
+/** State of the adjudication of one text: disputes, gold draft of the selected one, and requests in flight. */
 export class Decisions {
   page = $state.raw<AdjudicatePage | null>(null);
-  /** Of the chosen dispute. */
+  /** Key of the selected dispute. */
   chosenKey = $state("");
-  /** What the editor shows. */
+  /** Gold marks shown in the editor. */
   drafts = $state.raw<readonly Draft[]>([]);
-  /** Which of them the keys change. */
+  /** Index of the draft that keys change. */
   activeDraft = $state(0);
-  /** Whether an edit waits for a moment of quiet. */
+  /** True while an edit waits to be sent. */
   hasUnsentEdit = $state(false);
   state = $state<"idle" | "saving" | "waiting" | "refused">("idle");
-  /** Why the last thing did not work, in words. */
+  /** Message for the last failure. */
   problem = $state("");
-  /** Said politely. */
+  /** Message for screen readers, announced politely. */
   announcement = $state("");
-  /** One that nobody marked, as long as it has no label and so is not sent. */
+  /** Dispute that the adjudicator added. It is not sent until it has a label. */
   #newDispute = $state.raw<DisputeCard | null>(null);
   #takenReading: number | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -56,10 +56,10 @@ export class Decisions {
   });
   dispute = $derived(this.disputes.find(({ key }) => key === this.chosenKey));
   disputeIndex = $derived(this.disputes.findIndex(({ key }) => key === this.chosenKey));
-  /** Whether something was done here that the server does not have yet. */
+  /** True while the server lacks a change made here. */
   isPending = $derived(this.hasUnsentEdit || this.state === "saving" || this.state === "waiting");
 
-  /** Read the text; choose `key`, else the first dispute that is not decided. */
+  /** Load the text and select `key`, or else the first undecided dispute. */
   async load(key = ""): Promise<void> {
     try {
       this.page = await this.api.get<AdjudicatePage>(this.#path("document"));
@@ -77,12 +77,12 @@ export class Decisions {
   chooseDispute(key: string): void {
     this.sendEdits();
     if (this.state !== "waiting") [this.state, this.problem] = [this.#sendingCount > 0 ? "saving" : "idle", ""];
-    if (this.#newDispute && this.#newDispute.key !== key) this.#newDispute = null; // it was given up before it had a label
+    if (this.#newDispute && this.#newDispute.key !== key) this.#newDispute = null; // the added dispute was abandoned before it had a label
     this.chosenKey = key;
     this.#showDrafts();
   }
 
-  /** Show what gold has at the chosen dispute, or what merging gives. */
+  /** Show the gold marks of the selected dispute, or else the merged ones. */
   #showDrafts(): void {
     const dispute = this.dispute;
     this.activeDraft = 0;
@@ -113,7 +113,7 @@ export class Decisions {
     else this.#decide({ what: "merged" }, t("said-merged"));
   }
   rejectDispute(): void {
-    if (this.dispute?.readings.length === 0) return this.undoDecision(); // what nobody marked is left out
+    if (this.dispute?.readings.length === 0) return this.undoDecision(); // rejecting a dispute that the adjudicator added removes it
     this.drafts = [];
     this.#decide({ what: "not-an-error" }, t("said-not-an-error"));
   }
@@ -138,19 +138,19 @@ export class Decisions {
     this.#send(key, (version) => this.api.delete(`${this.#path("place", key)}&base=${version}`));
     this.announcement = t("said-undone");
   }
-  /** Take disputes that all agree on. */
+  /** Accept unanimous disputes. */
   async acceptAgreed(keys: readonly string[]): Promise<boolean> {
     this.#send("", () => this.api.put(this.#path("agreed"), { places: keys }));
     await this.#queue;
     return this.state !== "refused";
   }
 
-  /** Until nothing is on its way any more. */
+  /** Wait until no request is in flight. */
   async waitUntilSent(): Promise<void> {
     await this.#queue;
   }
 
-  /** One that nobody marked, at the words after the chosen dispute or at `span`. */
+  /** Add a dispute that no annotator marked, after the selected dispute or at `span`. */
   addDispute(span?: Span): void {
     if (!this.page) return;
     const after = this.drafts[0]?.spans[0];
@@ -171,7 +171,7 @@ export class Decisions {
 
   // --- edits -------------------------------------------------------------------------------------------------------
 
-  /** Other marks for the chosen dispute; sent after a moment of quiet, once each has a label. */
+  /** Replace the draft of the selected dispute. It is sent after a pause, once each mark has a label. */
   setDrafts(drafts: readonly Draft[], said = ""): void {
     this.drafts = drafts;
     this.activeDraft = Math.min(this.activeDraft, Math.max(drafts.length - 1, 0));
@@ -189,7 +189,7 @@ export class Decisions {
     const draft = this.drafts[index];
     if (draft) this.changeDraft(index, { spans: draft.spans.map((old, at) => (at === span ? to : old)) });
   }
-  /** Move an edge of the last span of the active mark by a word. */
+  /** Move an edge of the last span of the active mark by one word. */
   moveActiveEdge(edge: "start" | "end", by: 1 | -1): void {
     const last = (this.drafts[this.activeDraft]?.spans.length ?? 0) - 1;
     const span = this.drafts[this.activeDraft]?.spans[last];
@@ -199,7 +199,7 @@ export class Decisions {
     this.announcement = partText(this.page, span.part).slice(moved.start, moved.end);
   }
 
-  /** Send at once what was edited. */
+  /** Send pending edits immediately. */
   sendEdits(): void {
     if (!this.hasUnsentEdit) return;
     this.#cancelTimer();
@@ -240,7 +240,7 @@ export class Decisions {
     this.#send(key, (base) => this.api.put(this.#path("place", key), { base, ...decision }));
   }
 
-  /** One after the other; what could not be sent is sent again until it arrives. */
+  /** Send requests one at a time and repeat failed ones until they succeed. */
   #send(key: string, action: (version: number) => Promise<AdjudicatePage>): void {
     this.#sendingCount += 1;
     [this.state, this.problem] = ["saving", ""];
@@ -275,7 +275,7 @@ export class Decisions {
     if (page.state === "submitted" && before !== "submitted") this.announcement = t("said-all");
   }
 
-  /** Say why; after somebody else's decision show theirs. */
+  /** Report the error; after a conflict, show the other researcher's decision. */
   async #handleRefusal(error: ServerError): Promise<void> {
     this.#finishSending();
     [this.state, this.problem] = ["refused", error.problem.say];

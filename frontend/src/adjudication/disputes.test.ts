@@ -24,7 +24,7 @@ const page = (disputes: DisputeCard[] = []): AdjudicatePage => ({
 });
 
 describe("words", () => {
-  test("a word at a time, punctuation apart", () => {
+  test("edges move by one word, and punctuation is a word of its own", () => {
     expect(
       model.wordBounds("He's off-beat, 1,000.5 (so).").map(([a, b]) => "He's off-beat, 1,000.5 (so).".slice(a, b)),
     ).toEqual(["He's", "off-beat", ",", "1,000.5", "(", "so", ")."]);
@@ -37,16 +37,16 @@ describe("words", () => {
   ] as const)("%s by %i", (edge, by, found) => {
     expect(words(model.moveEdge(TEXT, at("Luis Prado"), edge, by))).toBe(found);
   });
-  test("an edge passes neither the other nor the text", () => {
+  test("an edge stops at the other edge and at the ends of the text", () => {
     expect(words(model.moveEdge(TEXT, at("Luis"), "end", -1))).toBe("Luis");
     expect(words(model.moveEdge(TEXT, at("And"), "start", -1))).toBe("And");
     expect(words(model.moveEdge(TEXT, at("."), "end", 1))).toBe(".");
   });
-  test("a whole span moves and keeps its words", () => {
+  test("moving a span keeps its number of words", () => {
     expect(words(model.moveSpan(TEXT, at("Luis Prado"), 1))).toBe("Prado added");
     expect(words(model.moveSpan(TEXT, at("And"), -1))).toBe("And");
   });
-  test("a selection is widened to words", () => {
+  test("a selection expands to whole words", () => {
     expect(model.snapToWords(TEXT, TEXT.indexOf("rado"), TEXT.indexOf("dded"))).toEqual([
       at("Prado").start,
       at("added").end,
@@ -56,7 +56,7 @@ describe("words", () => {
   test("a drag moves the edge on its side", () => {
     const to = (word: string) => [at(word).start, at(word).end] as const;
     const onward = model.dragEdge(at("added"), to("added"), null);
-    expect(onward.edge).toBeNull(); // as near to both ends
+    expect(onward.edge).toBeNull(); // equally close to both ends
     expect(words(model.dragEdge(at("added"), to("bench"), null).span)).toBe("added 18, off the bench");
     expect(words(model.dragEdge(at("added"), to("Luis"), null).span)).toBe("Luis Prado added");
     expect(words(model.dragEdge(at("Luis Prado added"), to("Prado"), "end").span)).toBe("Luis Prado");
@@ -65,7 +65,7 @@ describe("words", () => {
 });
 
 describe("marks", () => {
-  test("go and come in code points, also on a context", () => {
+  test("spans convert to code points and back, also on a context", () => {
     const wire: AdjudicatedMark = { ...mark("name", [6, 16]), quotes: ["Luis Prado"] };
     const draft = model.draftFromMark(page(), wire);
     expect(words(draft.spans[0]!)).toBe("Luis Prado");
@@ -73,11 +73,11 @@ describe("marks", () => {
     const prompt: AdjudicatedMark = { ...wire, spans: [["prompt", 2, 8]], quotes: ["prompt"] };
     expect(model.draftToWire(page(), model.draftFromMark(page(), prompt))).toEqual(prompt);
   });
-  test("answers to what is not asked stay behind", () => {
+  test("answers to questions that are not asked are dropped", () => {
     const draft = model.draftFromMark(page(), { ...mark("name", [0, 3]), answers: { why: "so" } });
     expect(model.draftToWire(page(), draft).answers).toEqual({});
   });
-  test("split by spans, else by words", () => {
+  test("a mark splits by spans, or else by words", () => {
     const one = model.draftFromMark(page(), mark("name", [6, 22]));
     expect(model.splitInHalves(page(), one).map(({ spans }) => words(spans[0]!))).toEqual(["Luis Prado", "added"]);
     const two = model.draftFromMark(page(), mark("name", [0, 3], [6, 10]));
@@ -104,16 +104,16 @@ describe("disputes", () => {
     DisputeCard,
     DisputeCard,
   ];
-  test("the next that is open, from the beginning again at the end", () => {
+  test("the next open dispute wraps around at the end", () => {
     expect(model.nextUndecided([a, { ...b, decision: ruled }, c], "a")?.key).toBe("c");
     expect(model.nextUndecided([a, b, c], "c")?.key).toBe("a");
     expect(model.nextUndecided([a], "a")).toBeUndefined();
   });
-  test("one whose readings changed is found by where it was", () => {
+  test("a dispute whose annotations changed is found by position", () => {
     expect(model.findDispute([a, b, c], "gone", 6)?.key).toBe("b");
     expect(model.findDispute([a, b, c], "c", 0)?.key).toBe("c");
   });
-  test("no majority", () => {
+  test("a tie has no majority label", () => {
     expect(
       model.hasNoMajorityLabel(
         dispute({ merged: mark(null, [0, 3]), readings: [read("x", [0, 3]), read("y", [0, 3])] }),
@@ -123,7 +123,7 @@ describe("disputes", () => {
       false,
     );
   });
-  test("the chosen place shows numbers, decided ones a tick, others are faint", () => {
+  test("the selected dispute shows numbers, decided ones a tick, others are faint", () => {
     const drawn = model.disputeDrawings(page([a, { ...b, decision: ruled, gold: [mark("x", [5, 8])] }, c]), "a", []);
     expect(drawn.map(({ flag, tone }) => [flag, tone])).toEqual([
       ["1 ??", "rest"],
@@ -133,9 +133,9 @@ describe("disputes", () => {
   });
 });
 
-test("plain words: no exclamation marks, and nobody is begged or scolded", () => {
+test("messages avoid exclamation marks, pleading and blame", () => {
   for (const message of Object.values(adjudicate)) {
     const said = typeof message === "string" ? message : message.one + message.other;
-    expect(said).not.toMatch(/!|please|oops|invalid|submit|error \d/i);
+    expect(said).not.toMatch(/!|please|oops|invalid|error \d/i);
   }
 });

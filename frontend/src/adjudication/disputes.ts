@@ -4,22 +4,22 @@ import type { Drawing, Span } from "../lib/text/pieces";
 import type { AdjudicatePage, AlternativeMark, AdjudicatedMark, NewRuling, DisputeCard } from "../lib/schema";
 import type { Answers, WireSpan } from "../lib/api-types";
 
-/** A gold mark while it is being edited; its spans count UTF-16 units. */
+/** Gold mark that is being edited. Its spans count UTF-16 units. */
 export interface Draft {
   readonly spans: readonly Span[];
   readonly label: string | null;
   readonly answers: Answers;
   readonly antecedents: AdjudicatedMark["antecedents"];
-  /** The same mistake, read otherwise; as they came, in code points. */
+  /** Alternative ways to mark the same error, in code points as received. */
   readonly alternatives?: AdjudicatedMark["alternatives"];
 }
 type PageTexts = Pick<AdjudicatePage, "text" | "context">;
 
-/** The text of a part by name. */
+/** Return the text of a part by name. */
 export const partText = (page: PageTexts, part: string): string =>
   part === "text" ? page.text : (page.context[part] ?? "");
 
-/** A span as it came, in UTF-16 units. */
+/** Convert a received span to UTF-16 units. */
 export function spanFromWire(page: PageTexts, span: WireSpan): Span {
   const [part, start, end] = span.length === 2 ? (["text", ...span] as const) : span;
   const { toUtf16 } = createOffsetConverter(partText(page, part));
@@ -34,7 +34,7 @@ export const draftFromMark = (page: PageTexts, mark: AdjudicatedMark): Draft => 
   alternatives: mark.alternatives ?? [],
 });
 
-/** A draft as it is sent, in code points; spans in the order of the text, answers only to what is asked. */
+/** Convert a draft to a request: code points, spans in text order, answers only to questions of the label. */
 export function draftToWire(page: AdjudicatePage, draft: Draft): AdjudicatedMark {
   const spans = [...draft.spans].sort((a, b) => a.start - b.start || a.end - b.end);
   const asked = new Set(labelQuestions(page, draft.label).map(({ name }) => name));
@@ -53,7 +53,7 @@ export function draftToWire(page: AdjudicatePage, draft: Draft): AdjudicatedMark
   };
 }
 
-/** Other disputes as another reading of a mark: what gold has there or would have, without answers. */
+/** Return other disputes as an alternative for a mark: their gold marks or merged marks, without answers. */
 export const alternativeFromDisputes = (disputes: readonly DisputeCard[], keys: readonly string[]): AlternativeMark[] =>
   disputes
     .filter(({ key }) => keys.includes(key))
@@ -61,7 +61,7 @@ export const alternativeFromDisputes = (disputes: readonly DisputeCard[], keys: 
     .filter((mark) => mark !== null && mark.spans.length > 0)
     .map((mark) => ({ spans: mark!.spans, quotes: mark!.quotes, label: mark!.label }));
 
-/** The other disputes of a text with words on it, nearest first. */
+/** Return the other disputes with words on the text, nearest first. */
 export function nearbyDisputes(disputes: readonly DisputeCard[], chosen: DisputeCard): DisputeCard[] {
   const at = disputeStart(chosen) ?? 0;
   const distance = (dispute: DisputeCard) => Math.abs((disputeStart(dispute) ?? Infinity) - at);
@@ -70,7 +70,7 @@ export function nearbyDisputes(disputes: readonly DisputeCard[], chosen: Dispute
     .sort((one, other) => distance(one) - distance(other));
 }
 
-/** What is asked of a mark with that label. */
+/** Return the questions for a mark with that label. */
 export const labelQuestions = (page: Pick<AdjudicatePage, "questions" | "labels">, label: string | null) => [
   ...page.questions,
   ...(page.labels.find(({ name }) => name === label)?.questions ?? []),
@@ -78,14 +78,14 @@ export const labelQuestions = (page: Pick<AdjudicatePage, "questions" | "labels"
 
 // --- words ----------------------------------------------------------------------------------------------------------
 
-/** Where the words of a text lie; punctuation at the end of one is a word of its own, so that it can be left out. */
+/** Return the word boundaries of a text. Final punctuation is a word of its own, so that it can be excluded. */
 export function wordBounds(text: string): (readonly [start: number, end: number])[] {
   return [...text.matchAll(/[\p{L}\p{N}\p{M}]+(?:[’'.,:-][\p{L}\p{N}\p{M}]+)*|[^\s\p{L}\p{N}\p{M}]+/gu)].map(
     (found) => [found.index, found.index + found[0].length] as const,
   );
 }
 
-/** Move one edge of a span by a word; never past the other, nor out of the text. An omission grows into a word. */
+/** Move one edge of a span by a word, within the text and not past the other edge. An empty span grows into a word. */
 export function moveEdge(text: string, span: Span, edge: "start" | "end", by: 1 | -1): Span {
   const words = wordBounds(text);
   const edges = words.map(([start, end]) => (edge === "start" ? start : end));
@@ -96,7 +96,7 @@ export function moveEdge(text: string, span: Span, edge: "start" | "end", by: 1 
   return moved.start < moved.end ? moved : span;
 }
 
-/** Move a whole span to the next or previous word, keeping how many words it has. */
+/** Move a span to the next or previous word and keep its number of words. */
 export function moveSpan(text: string, span: Span, by: 1 | -1): Span {
   const words = wordBounds(text);
   const first = words.findIndex(([, end]) => end > span.start);
@@ -106,15 +106,15 @@ export function moveSpan(text: string, span: Span, by: 1 | -1): Span {
   return one && last ? { ...span, start: one[0], end: last[1] } : span;
 }
 
-/** A selection widened to whole words; null where it has none. */
+/** Expand a selection to whole words, or return null if it contains none. */
 export function snapToWords(text: string, start: number, end: number): readonly [number, number] | null {
   const inside = wordBounds(text).filter(([from, to]) => from < end && to > start);
   return inside.length > 0 ? [inside[0]![0], inside.at(-1)![1]] : null;
 }
 
 /**
- * Drag an edge of a span to a word: that on whose side the word lies, within the span the nearer one; the same edge as
- * long as the drag lasts. A word that is as near to both says nothing yet.
+ * Drag an edge of a span to a word. Outside the span the edge on that side moves, inside it the nearer edge. The same
+ * edge moves until the drag ends. A word equally close to both edges moves neither.
  */
 export function dragEdge(
   span: Span,
@@ -133,7 +133,7 @@ function nearerEdge(span: Span, start: number, end: number): Edge | null {
   return before === after ? null : before < after ? "start" : "end";
 }
 
-/** Two marks out of one: a span each where it has several, else the first and the second half of its words. */
+/** Split a mark in two: one span each if it has several, or else the two halves of its words. */
 export function splitInHalves(page: PageTexts, draft: Draft): readonly [Draft, Draft] {
   const [first, ...rest] = draft.spans;
   if (first === undefined) return [draft, draft];
@@ -153,36 +153,36 @@ export function splitInHalves(page: PageTexts, draft: Draft): readonly [Draft, D
 
 // --- disputes -------------------------------------------------------------------------------------------------------
 
-/** What gold has at a dispute, or would have. */
+/** Return the gold marks of a dispute, or else the merged ones. */
 export const proposedMark = (dispute: DisputeCard): AdjudicatedMark | null =>
   dispute.gold[0] ?? dispute.merged ?? dispute.readings[0] ?? null;
 
-/** The words a dispute is called by in the list. */
+/** Return the words that name a dispute in the list. */
 export const disputeQuote = (dispute: DisputeCard): string => proposedMark(dispute)?.quotes.join(" … ") ?? "";
 
-/** The label that the list shows: of gold, else the one most gave. */
+/** Return the label shown in the list: the gold label, or else the majority label. */
 export function disputeLabel(dispute: DisputeCard): string | null {
   if (dispute.gold.length > 0) return dispute.gold[0]!.label;
   if (dispute.merged?.label) return dispute.merged.label;
   return dispute.readings[0]?.label ?? null;
 }
 
-/** Whether merging finds no label that most gave. */
+/** Return true if no label has a majority. */
 export const hasNoMajorityLabel = ({ merged, readings }: DisputeCard): boolean =>
   merged !== null && merged.label === null && readings.some(({ label }) => label !== null);
 
-/** Whether readings differ in words or label. */
+/** Return true if the annotations differ in words or label. */
 export const hasDifferentReadings = ({ readings }: DisputeCard): boolean =>
   new Set(readings.map(({ spans, label }) => JSON.stringify([spans, label]))).size > 1;
 
-/** The dispute after `key` that is not decided yet, else the first such; undefined when all are. */
+/** Return the next undecided dispute after `key`, wrapping around, or undefined when all are decided. */
 export function nextUndecided(disputes: readonly DisputeCard[], key: string): DisputeCard | undefined {
   const at = disputes.findIndex((dispute) => dispute.key === key);
   const open = (dispute: DisputeCard) => dispute.decision === null && dispute.key !== key;
   return disputes.slice(at + 1).find(open) ?? disputes.find(open);
 }
 
-/** Where a dispute lies after its key changed, or another was decided: the same key, else the nearest by position. */
+/** Find a dispute again after a reload: by key, or else the nearest one by position. */
 export function findDispute(disputes: readonly DisputeCard[], key: string, start: number): DisputeCard | undefined {
   const at = (dispute: DisputeCard) => disputeStart(dispute) ?? Infinity;
   return (
@@ -191,14 +191,14 @@ export function findDispute(disputes: readonly DisputeCard[], key: string, start
   );
 }
 
-/** First code point of a dispute on the text. */
+/** Return the first code point of a dispute on the text. */
 export const disputeStart = (dispute: DisputeCard): number | undefined =>
   [proposedMark(dispute), ...dispute.readings]
     .flatMap((mark) => mark?.spans ?? [])
     .filter((span) => span.length === 2)
     .map(([start]) => start as number)[0];
 
-/** What is drawn into the text: the readings of the chosen dispute with their numbers, elsewhere gold or what may be. */
+/** Return the marks to draw: numbered annotations of the selected dispute, gold or merged marks elsewhere. */
 export function disputeDrawings(page: AdjudicatePage, chosen: string, drafts: readonly Draft[]): Drawing[] {
   const makeDrawing = (
     id: string,
@@ -229,10 +229,10 @@ export function disputeDrawings(page: AdjudicatePage, chosen: string, drafts: re
   });
 }
 
-/** A decision without the version it is about. */
+/** Decision without the version that it applies to. */
 export type UnversionedDecision = Pick<NewRuling, "what"> & Partial<Pick<NewRuling, "reading" | "marks">>;
 
-/** The decision that a set of edited marks amounts to. */
+/** Return the decision that corresponds to a set of edited marks. */
 export function decisionFromMarks(
   dispute: DisputeCard,
   marks: readonly AdjudicatedMark[],

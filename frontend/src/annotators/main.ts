@@ -7,7 +7,7 @@ import "./annotators.css";
 import App from "./App.svelte";
 
 initPreferences();
-/** The page comes in the language of the study's protocol; somebody may prefer another. */
+/** Use the language of the protocol unless the annotator selected another. */
 void loadLanguage(readPreferences().language || document.documentElement.lang).then(() =>
   mount(App, { target: document.getElementById("app")! }),
 );

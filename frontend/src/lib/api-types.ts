@@ -1,4 +1,4 @@
-/** What goes between server and browser, by the names of `finecomb.server.annotators.schema`; generated from the server's description. */
+/** Types of annotator requests and responses, generated from `finecomb.server.annotators.schema`. */
 import type {
   AnswersBody,
   AnswersEntry,
@@ -50,6 +50,6 @@ export type WireSpan = MarkBody["spans"][number];
 export type Answers = MarkBody["answers"];
 export type Answer = Answers[string];
 export type Code = ErrorResponse["code"];
-/** What an entry of a task holds. */
+/** Body of an entry of a task. */
 export type Body = MarkBody | UnitBody | AnswersBody | SuggestionBody;
 export type Entry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry;

@@ -1,18 +1,18 @@
 import type { ErrorResponse } from "./api-types";
 
-/** The server's answer was an error: a `Problem` in its one shape. */
+/** Error response of the server, always a `Problem`. */
 export class ServerError extends Error {
   constructor(readonly problem: ErrorResponse) {
     super(problem.say);
   }
 }
 
-/** The server could not be reached, or did not answer in time. */
+/** The server could not be reached, or did not respond in time. */
 export class UnreachableError extends Error {}
 
 const TIMEOUT_MS = 20_000;
 
-/** Talks JSON to the server; `token` is sent with whatever changes something. */
+/** JSON client for the server; `token` is sent with every request that changes data. */
 export class Api {
   token = "";
 
@@ -49,6 +49,6 @@ export class Api {
 const isErrorResponse = (content: unknown): content is ErrorResponse =>
   typeof content === "object" && content !== null && "code" in content && "say" in content;
 
-/** An answer that is none of ours, from a proxy for example. */
+/** A response from another server, for example a proxy. */
 const foreignError = (answer: Response): ServerError =>
   new ServerError({ code: answer.status === 401 ? "signed-out" : "not-allowed", say: answer.statusText, missing: [] });

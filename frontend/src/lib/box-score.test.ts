@@ -43,12 +43,12 @@ const at = (name: string) => COLUMNS.findIndex((each) => each.name === name);
 
 describe("a RotoWire record as a box score", () => {
   const [gulls, millers] = parseBoxScore(GAME as never)!.teams;
-  test("players by side, starters and bench, and who did not play", () => {
+  test("players by side, starters and bench, and those who did not play", () => {
     expect(gulls.starters.map((row) => row.name)).toEqual(["Dana Okafor"]);
     expect(gulls.bench.map((row) => row.name)).toEqual(["Per Lunde"]);
     expect(millers.inactivePlayers).toEqual(["Ben Okoye"]);
   });
-  test("a shot is made and tried, a rate of nothing tried is a dash, none made is 0", () => {
+  test("shots show made and attempted; a rate without attempts is a dash, without makes 0", () => {
     const [okafor, lunde] = [gulls.starters[0]!, gulls.bench[0]!];
     expect(okafor.cells[at("fg")]).toEqual({ text: "9-17", parts: ["9", "17"], source: "Okafor, FG" });
     expect(okafor.cells[at("fgPct")]!.text).toBe("53");
@@ -58,29 +58,29 @@ describe("a RotoWire record as a box score", () => {
       "–",
     ]);
   });
-  test("the team's own line goes before the sum of its players; overtime is what quarters leave", () => {
+  test("the team's own line precedes the sum of its players; overtime is the rest after four quarters", () => {
     expect(gulls.totals!.cells[at("reb")]!.text).toBe("49");
     expect(gulls.totals!.cells[at("fg")]!.text).toBe("9-17");
     expect([gulls.overtime, gulls.final, gulls.record]).toEqual(["3", "107", "4-1"]);
     expect([millers.overtime, millers.record]).toEqual(["", ""]);
   });
-  test("two teams of one city are told apart by the second block of starters", () => {
+  test("teams of one city are separated by the second block of starters", () => {
     const city = column("L", "L", "L", "L");
     const same = { ...GAME, home_city: "L", vis_city: "L", box_score: { ...GAME.box_score, TEAM_CITY: city } };
     expect(parseBoxScore(same as never)!.teams[1].starters[0]!.name).toBe("Tomas Reyl Jr.");
   });
-  test.each([null, [], "x", { weather: 1 }, { home_name: "Gulls" }])("%j is none", (data) => {
+  test.each([null, [], "x", { weather: 1 }, { home_name: "Gulls" }])("%j is not a box score", (data) => {
     expect(parseBoxScore(data as never)).toBeUndefined();
   });
 });
 
-describe("around a box score", () => {
+describe("games and links around a box score", () => {
   test.each([
     ["02_03_17", "Friday", "3 February 2017"],
     ["2025-11-14", "Friday", "14 November 2025"],
   ])("%s is a %s", (text, weekday, date) => expect(formatDay(parseDay(text)!)).toEqual({ weekday, date }));
-  test.each(["", "02_31_17", "soon"])("%j is no day", (text) => expect(parseDay(text)).toBeUndefined());
-  test("last and next games of both, visitors first; a missing one is missing", () => {
+  test.each(["", "02_31_17", "soon"])("%j is not a date", (text) => expect(parseDay(text)).toBeUndefined());
+  test("last and next games of both teams, visitors first; a missing game is undefined", () => {
     const season = { home: { last: GAME, next: null }, vis: { last: null, next: GAME } };
     expect(
       nearbyGames({ ...GAME, season } as never).map(({ team, when, score }) => [team, when, score !== undefined]),
@@ -97,7 +97,7 @@ describe("around a box score", () => {
       ["Calendar", "https://a.example"],
     ]);
   });
-  test("a number is found whole, words anywhere", () => {
+  test("numbers match as a whole, words anywhere", () => {
     expect([
       isSearchMatch("24", "2"),
       isSearchMatch("9-17", "17"),
@@ -105,5 +105,5 @@ describe("around a box score", () => {
       isSearchMatch("x", " "),
     ]).toEqual([false, true, true, false]);
   });
-  test("sources go by the last name", () => expect(shortName("Larry Nance Jr.")).toBe("Nance"));
+  test("sources use the last name", () => expect(shortName("Larry Nance Jr.")).toBe("Nance"));
 });

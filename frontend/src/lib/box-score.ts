@@ -1,13 +1,13 @@
 import type { Json } from "./api-types";
 
-/** A value of a box score: what is shown, the numbers it is made of, and how it is named as a source. */
+/** Value of a box score: shown text, its numbers, and its name as a source. */
 export interface BoxCell {
   readonly text: string;
-  /** The parts that can be used one by one: `9` and `17` of `9-17`. */
+  /** Parts that can be used separately: `9` and `17` of `9-17`. */
   readonly parts: readonly string[];
   readonly source: string;
 }
-/** One statistic: the letters at the head of its column, and what folds away first. */
+/** Statistic: column header, and the order in which columns collapse. */
 export interface BoxColumn {
   readonly name: ColumnName;
   readonly header: string;
@@ -39,21 +39,21 @@ export interface BoxTeam {
   readonly side: "home" | "vis";
   readonly name: string;
   readonly city: string;
-  /** Won and lost, as `32-18`; empty when the record does not say. */
+  /** Wins and losses, as `32-18`; empty if missing. */
   readonly record: string;
   readonly quarters: readonly string[];
-  /** What four quarters do not account for; empty when there was no overtime. */
+  /** Points beyond four quarters; empty without overtime. */
   readonly overtime: string;
   readonly final: string;
   readonly starters: readonly BoxRow[];
   readonly bench: readonly BoxRow[];
   readonly totals: BoxRow | undefined;
-  /** Listed, but did not play. */
+  /** Listed players who did not play. */
   readonly inactivePlayers: readonly string[];
 }
 export interface BoxScore {
   readonly day: Date | undefined;
-  /** Visitors first, as box scores are printed. */
+  /** Visitors first, as in printed box scores. */
   readonly teams: readonly [BoxTeam, BoxTeam];
 }
 
@@ -66,7 +66,7 @@ const fieldText = (value: Json | undefined): string => {
 };
 const EMPTY_CELL = "–";
 
-/** Made and tried of a shot by column; any other column is one statistic of the record. */
+/** Made and attempted shots by column; any other column is one statistic of the record. */
 const SHOTS = { fg: ["FGM", "FGA"], threes: ["FG3M", "FG3A"], ft: ["FTM", "FTA"] } as const;
 const RATES = { fgPct: "fg", threesPct: "threes", ftPct: "ft" } as const;
 const COUNTS: Partial<Record<ColumnName, string>> = {
@@ -99,7 +99,7 @@ const HEADERS: Record<ColumnName, string> = {
   blk: "Blk",
   pf: "PF",
 };
-/** Those counts that the line of a team has itself, rather than the sum of its players. */
+/** Counts that the team's own line has, instead of the sum of its players. */
 const TEAM_FIELDS: Record<string, string> = { PTS: "TEAM-PTS", REB: "TEAM-REB", AST: "TEAM-AST", TO: "TEAM-TOV" };
 export const COLUMNS: readonly BoxColumn[] = (Object.keys(HEADERS) as ColumnName[]).map((name) => ({
   name,
@@ -107,13 +107,13 @@ export const COLUMNS: readonly BoxColumn[] = (Object.keys(HEADERS) as ColumnName
   isPercent: name in RATES,
   isStrong: name === "pts" || name === "reb",
 }));
-/** The fields that a box score shows; whatever else a record has is shown as tables. */
+/** Fields that a box score shows; all other fields of a record are shown as tables. */
 export const BOX_FIELDS: ReadonlySet<string> = new Set([
   ...["box_score", "day", "home_name", "vis_name", "home_city", "vis_city", "home_line", "vis_line"],
   ...["links", "season"],
 ]);
 
-/** The box score in a record, or undefined where the record is none: two named teams, and players or a final score. */
+/** Return the box score in a record, or undefined without two named teams and players or a final score. */
 export function parseBoxScore(data: Json | undefined): BoxScore | undefined {
   if (!isFields(data)) return undefined;
   const [home, vis] = [parseSide(data, "home"), parseSide(data, "vis")];
@@ -142,7 +142,7 @@ function parseSide(data: Fields, side: "home" | "vis"): TeamSide {
 
 type Player = Readonly<Record<string, string>>;
 
-/** One object for each player out of a column for each statistic, in the order of the record's numbers. */
+/** Return one object per player from columns of statistics, in the order of the record's numbers. */
 function parsePlayers(box: Json | undefined): Player[] {
   if (!isFields(box) || !isFields(box.PLAYER_NAME)) return [];
   const keys = Object.keys(box.PLAYER_NAME).sort((a, b) => Number(a) - Number(b));
@@ -152,7 +152,7 @@ function parsePlayers(box: Json | undefined): Player[] {
     .filter((player) => player.PLAYER_NAME);
 }
 
-/** Whose player each one is: by city, or, where both teams share one, by the second block of starters. */
+/** Return the team of each player: by city, or by the second block of starters if both teams share one. */
 function playerSides(rows: readonly Player[], home: string, vis: string): ("home" | "vis" | undefined)[] {
   if (home !== vis)
     return rows.map(({ TEAM_CITY: city }) => (city === home ? "home" : city === vis ? "vis" : undefined));
@@ -185,7 +185,7 @@ function buildTeam({ side, name, city, line }: TeamSide, rows: readonly Player[]
 const sum = (values: readonly (string | undefined)[]): number =>
   values.reduce((total, value) => total + (Number(value) || 0), 0);
 
-/** The name by which a player is a source: the last one, without `Jr.` and the like. */
+/** Return the name of a player as a source: the last name, without suffixes such as `Jr.`. */
 export function shortName(name: string): string {
   const words = name.split(/\s+/).filter((word) => !/^(jr|sr|ii|iii|iv|v)\.?$/i.test(word));
   return words.at(-1) ?? name;
@@ -211,7 +211,7 @@ function buildCell({ name, header }: BoxColumn, player: Player, who: string): Bo
   return { text: values.join("-") || EMPTY_CELL, parts: values, source: `${who}, ${header}` };
 }
 
-/** The numbers of a cell; none where nothing was tried or the record does not say. */
+/** Return the numbers of a cell; empty if nothing was attempted or the value is missing. */
 function cellValues(name: ColumnName, player: Player): string[] {
   if (name in SHOTS) {
     const [made, tried] = SHOTS[name as keyof typeof SHOTS];
@@ -226,7 +226,7 @@ function cellValues(name: ColumnName, player: Player): string[] {
   return value ? [value] : [];
 }
 
-/** `02_03_17`, `2/3/17` or `2017-02-03` as a day. */
+/** Parse `02_03_17`, `2/3/17` or `2017-02-03` as a date. */
 export function parseDay(text: string): Date | undefined {
   const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
   const short = /^(\d{1,2})[_/](\d{1,2})[_/](\d{2}|\d{4})$/.exec(text);
@@ -240,7 +240,7 @@ export function parseDay(text: string): Date | undefined {
   return date.getUTCMonth() === Number(month) - 1 ? date : undefined;
 }
 
-/** A day in words, weekday first: `Friday`, `3 February 2017`. */
+/** Return a date in words, weekday first: `Friday`, `3 February 2017`. */
 export function formatDay(day: Date, locale = "en"): { readonly weekday: string; readonly date: string } {
   const part = (options: Intl.DateTimeFormatOptions) =>
     new Intl.DateTimeFormat(locale, { timeZone: "UTC", ...options }).format(day);
@@ -252,14 +252,14 @@ export function formatDay(day: Date, locale = "en"): { readonly weekday: string;
 
 // --- the games around, and links ------------------------------------------------------------------------------------
 
-/** A game before or after this one of a team; undefined where the data has none. */
+/** Previous or next game of a team; undefined if the data has none. */
 export interface NearbyGame {
   readonly team: string;
   readonly when: "last" | "next";
   readonly score: BoxScore | undefined;
 }
 
-/** The last and next games of both teams, visitors first; none where the record has no season. */
+/** Return the previous and next games of both teams, visitors first; empty if the record has no season. */
 export function nearbyGames(data: Json | undefined): NearbyGame[] {
   const score = parseBoxScore(data);
   const season = isFields(data) ? data.season : undefined;
@@ -274,7 +274,7 @@ export function nearbyGames(data: Json | undefined): NearbyGame[] {
   });
 }
 
-/** Addresses to open beside the data, by title; only those of the web. */
+/** Return links to open next to the data, by title; only web addresses. */
 export function dataLinks(data: Json | undefined): (readonly [title: string, href: string])[] {
   const links = isFields(data) ? data.links : undefined;
   if (!isFields(links)) return [];
@@ -283,7 +283,7 @@ export function dataLinks(data: Json | undefined): (readonly [title: string, hre
   );
 }
 
-/** Whether a cell is what somebody looks for: a number as a whole, words anywhere. */
+/** Return true if a cell matches the search: numbers as a whole, words anywhere. */
 export function isSearchMatch(text: string, query: string): boolean {
   const term = query.trim().toLowerCase();
   if (term === "") return false;

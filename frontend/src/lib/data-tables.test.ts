@@ -35,7 +35,7 @@ describe("data as tables", () => {
   ] as const)("%j makes %i tabs", (data, count) => {
     expect(buildTabs(data as never, "Data")).toHaveLength(count);
   });
-  test("columns under one set of numbers, and lists of one length, become rows", () => {
+  test("columns with the same numbers, and lists of equal length, become rows", () => {
     const [byNumber, byPlace] = buildTabs(
       { box: { NAME: { "10": "Bo", "2": "Ann" }, PTS: { "2": 3, "10": 4 } }, lists: { a: [1, 2], b: [3, 4] } },
       "Data",
@@ -50,12 +50,12 @@ describe("data as tables", () => {
       ["2", "4"],
     ]);
   });
-  test("columns that do not fit together stay apart", () => {
+  test("columns that do not match stay separate", () => {
     const [tab] = buildTabs({ box: { NAME: { "0": "Ann", "1": "Bo" }, PTS: { "0": 3 } } }, "Data");
     expect(tab!.tables.flatMap((table) => table.rows).length).toBe(2);
-    expect(tab!.tables[0]!.columns).toEqual(["", "0", "1"]); // a row for each: no value is moved to another name
+    expect(tab!.tables[0]!.columns).toEqual(["", "0", "1"]); // one row per field: no value moves to another name
   });
-  test("objects that share names are rows, deeper ones lie deeper", () => {
+  test("objects that share names become rows; deeper objects nest", () => {
     const [tab] = buildTabs({ teams: { gulls: { won: 4, lost: 1 }, millers: { won: 2 } } }, "Data");
     expect(tab!.tables[0]!.rows.map((row) => row.map((cell) => cell.text))).toEqual([
       ["Gulls", "4", "1"],

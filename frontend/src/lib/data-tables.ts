@@ -1,6 +1,6 @@
 import type { Json } from "./api-types";
 
-/** One cell: what is shown, and an address when it is a link. */
+/** Cell: shown text, and a URL if it is a link. */
 export interface Cell {
   readonly text: string;
   readonly href?: string;
@@ -10,14 +10,14 @@ export interface Table {
   readonly caption: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
-  /** How deep inside its tab it lies; what is deeper than the first level is folded. */
+  /** Depth inside its tab; levels below the first are collapsed. */
   readonly depth: number;
 }
 export interface Tab {
   readonly title: string;
   readonly tables: readonly Table[];
 }
-/** Words for fields, which come first, and which are not shown. */
+/** Titles of fields, fields that come first, and hidden fields. */
 export interface View {
   readonly titles: Readonly<Record<string, string>>;
   readonly order: readonly string[];
@@ -32,7 +32,7 @@ const isFields = (value: Json | undefined): value is Fields =>
 const isSimple = (value: Json | undefined): value is Simple | undefined =>
   value === undefined || value === null || typeof value !== "object";
 
-/** Any JSON as tabs of tables: the outermost names are tabs, deeper ones captions. */
+/** Convert any JSON to tabs of tables: the outermost names are tabs, deeper ones captions. */
 export function buildTabs(data: Json, general: string, view: View = DEFAULT_VIEW): Tab[] {
   if (data === null || data === undefined) return [];
   if (!isFields(data)) return [{ title: general, tables: buildTables("", data, view) }];
@@ -47,7 +47,7 @@ export function buildTabs(data: Json, general: string, view: View = DEFAULT_VIEW
   ];
 }
 
-/** The fields of an object that are shown, those that the view names first in its order. */
+/** Return the visible fields of an object, those named by the view first. */
 function orderedFields(fields: Fields, { order, hidden }: View): [string, Json][] {
   const rank = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
   return Object.entries(fields)
@@ -58,8 +58,8 @@ function orderedFields(fields: Fields, { order, hidden }: View): [string, Json][
 const fieldTitle = (name: string, view: View): string => view.titles[name] ?? readableName(name);
 
 /**
- * Tables of one value. A list of objects has a row for each; so have objects that all hold simple values, and columns
- * under one set of numbers are turned into rows. Of any other object the simple fields are a table of their own.
+ * Return the tables of one value. A list of objects has one row per object, as have objects of simple values; columns
+ * with the same numbers become rows. The simple fields of any other object form a table of their own.
  */
 export function buildTables(caption: string, value: Json, view: View = DEFAULT_VIEW, depth = 0): Table[] {
   if (Array.isArray(value)) return tableFromList(caption, value, view, depth);
@@ -90,7 +90,7 @@ export function buildTables(caption: string, value: Json, view: View = DEFAULT_V
 
 type TableContent = Pick<Table, "columns" | "rows">;
 
-/** A column for each field where all hold values under the same numbers, or lists of one length. */
+/** Return one column per field if all have values under the same numbers, or lists of equal length. */
 function tableFromColumns(value: Fields, view: View): TableContent | undefined {
   const columns = orderedFields(value, view);
   const keys = [...new Set(columns.flatMap(([, column]) => (isSimple(column) ? [] : Object.keys(column as object))))];
@@ -105,7 +105,7 @@ function tableFromColumns(value: Fields, view: View): TableContent | undefined {
   return { columns: columns.map(([name]) => fieldTitle(name, view)), rows };
 }
 
-/** A row for each field where all are objects with simple values and share a name. */
+/** Return one row per field if all are objects of simple values that share a name. */
 function tableFromRows(value: Fields, view: View): TableContent | undefined {
   const rows = orderedFields(value, view);
   if (rows.length < 2 || !rows.every(([, row]) => isFields(row) && Object.values(row).every(isSimple)))
@@ -132,7 +132,7 @@ function tableFromList(caption: string, values: Json[], view: View, depth: numbe
     : [];
 }
 
-/** What is nested inside a cell, on one line. */
+/** Return nested content of a cell on one line. */
 function flattenValue(value: Json): Json {
   if (Array.isArray(value)) return value.map((each) => valueText(flattenValue(each))).join(", ");
   if (isFields(value))
@@ -150,11 +150,11 @@ function buildCell(value: Json): Cell {
   return { text, ...link, isNumber: text !== "" && /^[+−-]?[\d.,:/%-]+$/.test(text) };
 }
 
-/** `home_team` as people read it; names that are more than one word already stay as they are. */
+/** Format `home_team` for reading; names of several words stay as they are. */
 export const readableName = (name: string): string =>
   /^[a-z0-9]+([_-][a-z0-9]+)*$/.test(name) ? name.charAt(0).toUpperCase() + name.slice(1).replace(/[_-]/g, " ") : name;
 
-/** Whether a row names something that the words also name: a whole word of at least three letters in its first cell. */
+/** Return true if the first cell of a row shares a whole word of at least three letters with the words. */
 export function isRowNamed(row: readonly Cell[], words: string): boolean {
   const terms = words.toLowerCase().match(/\p{L}{3,}/gu) ?? [];
   const name = new Set(

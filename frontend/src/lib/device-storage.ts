@@ -1,4 +1,4 @@
-/** What the device keeps beyond the page, if anything: some browsers refuse even to be asked. */
+/** Local storage of the browser, or undefined; some browsers throw on access. */
 export function deviceStorage(): Storage | undefined {
   try {
     return localStorage;

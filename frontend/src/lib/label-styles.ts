@@ -2,18 +2,18 @@ import type { Guide, LabelLook } from "./api-types";
 
 const NO_LABEL_LOOK: LabelLook = { label: "", title: "", slot: "none", flag: "??", key: "" };
 
-/** The one function from label to look: legend, palette, flag, underline, list and bar all ask it. */
+/** Return the look of a label. Legend, palette, flag, underline, list and bar all use this function. */
 export const findLabelLook = (looks: readonly LabelLook[], label: string | null): LabelLook =>
   looks.find((look) => look.label === (label ?? "")) ?? NO_LABEL_LOOK;
 
-/** Custom properties of a slot, for the `style:` of an element or `paint`. */
+/** Return the custom properties of a slot, for the `style:` of an element or `paint`. */
 export const slotVariables = (slot: string) => ({
   c: `var(--c-${slot})`,
   k: `var(--k-${slot})`,
   ln: `var(--ln-${slot})`,
 });
 
-/** Labels in the order of the palette, under their groups; labels without a group come last, under none. */
+/** Return labels in palette order by group; labels without a group come last. */
 export function groupLabels(guide: Pick<Guide, "groups" | "labels" | "looks">) {
   const labelsOfGroup = (group: string | null) =>
     guide.labels

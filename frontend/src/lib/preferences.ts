@@ -1,9 +1,9 @@
-/** How somebody likes to read; kept on the device. */
+/** Reading preferences, stored in the browser. */
 export interface Preferences {
   theme: "system" | "light" | "dark";
   size: 18 | 20 | 24;
   face: "serif" | "sans";
-  /** Of the pages; empty for the study's own. */
+  /** Language of the pages; empty for that of the study. */
   language: string;
 }
 
@@ -11,7 +11,7 @@ const STORAGE_KEY = "finecomb-reading";
 const DEFAULT_PREFERENCES: Preferences = { theme: "system", size: 20, face: "serif", language: "" };
 const darkSchemeQuery = () => matchMedia("(prefers-color-scheme: dark)");
 
-/** What was chosen before, on this device. */
+/** Load stored preferences. */
 export function readPreferences(): Preferences {
   try {
     return {
@@ -19,11 +19,11 @@ export function readPreferences(): Preferences {
       ...(JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") as Partial<Preferences>),
     };
   } catch {
-    return DEFAULT_PREFERENCES; // storage is forbidden or was filled by something else
+    return DEFAULT_PREFERENCES; // storage is forbidden or has foreign data
   }
 }
 
-/** Put preferences into effect and keep them. */
+/** Apply preferences and store them. */
 export function applyPreferences(chosen: Preferences): void {
   const { dataset } = document.documentElement;
   dataset.theme = chosen.theme === "system" ? (darkSchemeQuery().matches ? "dark" : "light") : chosen.theme;
@@ -32,11 +32,11 @@ export function applyPreferences(chosen: Preferences): void {
   try {
     localStorage.setItem(STORAGE_KEY, JSON.stringify(chosen));
   } catch {
-    // storage is forbidden: the choice holds until the page is left
+    // storage is forbidden; the preference lasts until the page is closed
   }
 }
 
-/** Put the kept preferences into effect, now and whenever the device changes between light and dark. */
+/** Apply stored preferences, now and when the device switches between light and dark. */
 export function initPreferences(): void {
   applyPreferences(readPreferences());
   darkSchemeQuery().addEventListener("change", () => applyPreferences(readPreferences()));

@@ -13,16 +13,16 @@ export interface paths {
         };
         /**
          * Welcome
-         * @description What a link opens, before anybody is signed in.
+         * @description Return the study behind a link, before sign-in.
          */
         get: operations["welcome_api_join__token__get"];
         put?: never;
         /**
          * Join
-         * @description Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
+         * @description Sign in with a personal link or from a platform, or register a new person through the open link.
          *
-         *     Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-         *     somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
+         *     A returning person in the same browser keeps their session, unless the platform identifies another person. A
+         *     platform worker in another browser needs the transfer `code` shown in the first one.
          */
         post: operations["join_api_join__token__post"];
         delete?: never;
@@ -42,7 +42,7 @@ export interface paths {
         put?: never;
         /**
          * Decline
-         * @description Do not agree to take part: says the way back, and keeps nothing.
+         * @description Decline to take part, and return the completion code and the link back to the platform. No data is stored.
          */
         post: operations["decline_api_join__token__decline_post"];
         delete?: never;
@@ -80,7 +80,7 @@ export interface paths {
         };
         /**
          * Current Researcher
-         * @description Which researcher is signed in.
+         * @description Return the signed-in researcher.
          */
         get: operations["current_researcher_api_admin_session_get"];
         put?: never;
@@ -120,7 +120,7 @@ export interface paths {
         };
         /**
          * Me
-         * @description Who is signed in and how far they are.
+         * @description Return the signed-in annotator and their progress.
          */
         get: operations["me_api_me_get"];
         put?: never;
@@ -142,7 +142,7 @@ export interface paths {
         put?: never;
         /**
          * Next Step
-         * @description What comes now on one's way: a page, an open task, a new one, or why there is none.
+         * @description Return the next page or task, or the reason for having none.
          */
         post: operations["next_step_api_next_post"];
         delete?: never;
@@ -161,7 +161,7 @@ export interface paths {
         get?: never;
         /**
          * Complete Step
-         * @description A page was read or answered.
+         * @description Complete an onboarding page.
          */
         put: operations["complete_step_api_steps__step__put"];
         post?: never;
@@ -181,7 +181,7 @@ export interface paths {
         get?: never;
         /**
          * Submit Guess
-         * @description A guess in a practice round; the answer comes back.
+         * @description Submit a guess in a practice round, and return the page with the solution.
          */
         put: operations["submit_guess_api_steps__step__guess_put"];
         post?: never;
@@ -200,7 +200,7 @@ export interface paths {
         };
         /**
          * Get Task
-         * @description A text of one's own with what was done in it.
+         * @description Return a task with its entries.
          */
         get: operations["get_task_api_tasks__task__get"];
         put?: never;
@@ -220,7 +220,7 @@ export interface paths {
         };
         /**
          * Feedback
-         * @description How an exercise went, with its solution: after training's exercises each, after a test's when all is graded.
+         * @description Return the feedback on an exercise with its solution; in the qualification, only after grading.
          */
         get: operations["feedback_api_tasks__task__feedback_get"];
         put?: never;
@@ -241,7 +241,7 @@ export interface paths {
         get?: never;
         /**
          * Save Mark
-         * @description Make, change or delete a mark.
+         * @description Create, change or delete a mark.
          */
         put: operations["save_mark_api_tasks__task__marks__id__put"];
         post?: never;
@@ -261,7 +261,7 @@ export interface paths {
         get?: never;
         /**
          * Save Unit
-         * @description Judge a part.
+         * @description Judge a part of the text.
          */
         put: operations["save_unit_api_tasks__task__units__id__put"];
         post?: never;
@@ -321,7 +321,7 @@ export interface paths {
         get?: never;
         /**
          * Finish Task
-         * @description Hand a text in.
+         * @description Submit a task.
          */
         put: operations["finish_task_api_tasks__task__finish_put"];
         post?: never;
@@ -341,7 +341,7 @@ export interface paths {
         get?: never;
         /**
          * Reopen Task
-         * @description Take a text back that was handed in.
+         * @description Reopen a submitted task.
          */
         put: operations["reopen_task_api_tasks__task__reopen_put"];
         post?: never;
@@ -360,7 +360,7 @@ export interface paths {
         };
         /**
          * Overview
-         * @description Progress, time, cost, agreement, results and annotators. Send the `ETag` back to hear only of changes.
+         * @description Return progress, time, cost, agreement, results and annotators. Supports `ETag` for unchanged data.
          */
         get: operations["overview_api_admin_overview_get"];
         put?: never;
@@ -380,15 +380,15 @@ export interface paths {
         };
         /**
          * Documents
-         * @description Documents in the study's order, found by id, words, model or label, some at a time.
+         * @description List documents in the study's order, filtered by ID, words, model or label, with paging.
          */
         get: operations["documents_api_admin_documents_get"];
         put?: never;
         /**
          * Add Documents
-         * @description Add the documents of a file, all or none. The file is the body; `name` says its format by its ending.
+         * @description Add the documents of a file, all or none. The body is the file, and the suffix of `name` determines its format.
          *
-         *     `text` and `id` are what a table calls those columns, where it calls them otherwise.
+         *     `text` and `id` name the columns of a table that has other names for them.
          */
         post: operations["add_documents_api_admin_documents_post"];
         delete?: never;
@@ -406,7 +406,7 @@ export interface paths {
         };
         /**
          * Document
-         * @description One document with what everybody said about it.
+         * @description Return one document with all its annotations.
          */
         get: operations["document_api_admin_document_get"];
         put?: never;
@@ -426,7 +426,7 @@ export interface paths {
         };
         /**
          * Annotator
-         * @description One annotator: texts, times, marks, agreement with the others, checks and notes.
+         * @description Return one annotator: texts, times, marks, agreement with others, attention checks and comments.
          */
         get: operations["annotator_api_admin_annotator_get"];
         put?: never;
@@ -447,13 +447,13 @@ export interface paths {
         get?: never;
         /**
          * Exclude Annotator
-         * @description Set all work of an annotator aside, with a reason. Nothing is deleted.
+         * @description Exclude an annotator with a reason. Nothing is deleted.
          */
         put: operations["exclude_annotator_api_admin_annotator_excluded_put"];
         post?: never;
         /**
          * Restore Annotator
-         * @description Let an annotator's work count again.
+         * @description Include an excluded annotator again.
          */
         delete: operations["restore_annotator_api_admin_annotator_excluded_delete"];
         options?: never;
@@ -471,13 +471,13 @@ export interface paths {
         get?: never;
         /**
          * Exclude Annotation
-         * @description Set one annotation aside, with a reason. Nothing is deleted.
+         * @description Exclude one annotation with a reason. Nothing is deleted.
          */
         put: operations["exclude_annotation_api_admin_annotation_excluded_put"];
         post?: never;
         /**
          * Restore Annotation
-         * @description Let an annotation count again.
+         * @description Include an excluded annotation again.
          */
         delete: operations["restore_annotation_api_admin_annotation_excluded_delete"];
         options?: never;
@@ -495,7 +495,7 @@ export interface paths {
         get?: never;
         /**
          * Name Annotator
-         * @description Call an annotator something; only researchers see it.
+         * @description Set the display name of an annotator, which only researchers see.
          */
         put: operations["name_annotator_api_admin_annotator_name_put"];
         post?: never;
@@ -517,7 +517,7 @@ export interface paths {
         post?: never;
         /**
          * Release Browser
-         * @description Let somebody who came from a platform go on in another browser than the one they began in.
+         * @description Let a platform worker continue in another browser.
          */
         delete: operations["release_browser_api_admin_annotator_browser_delete"];
         options?: never;
@@ -534,18 +534,18 @@ export interface paths {
         };
         /**
          * Links
-         * @description The open link, and who has a personal one.
+         * @description Return the open link, and the annotators with personal links.
          */
         get: operations["links_api_admin_links_get"];
         put?: never;
         /**
          * Make Links
-         * @description Personal links, for new people or for some by name. They are shown once.
+         * @description Create personal links for new or named people. Each link is shown once.
          */
         post: operations["make_links_api_admin_links_post"];
         /**
          * Revoke Links
-         * @description Let an annotator's links open nothing any more, and sign them out.
+         * @description Revoke the links of an annotator and sign them out.
          */
         delete: operations["revoke_links_api_admin_links_delete"];
         options?: never;
@@ -563,7 +563,7 @@ export interface paths {
         get?: never;
         /**
          * Set Open Link
-         * @description Make a new open link, which replaces the old one, or have none.
+         * @description Create an open link that replaces the previous one, or turn it off.
          */
         put: operations["set_open_link_api_admin_open_link_put"];
         post?: never;
@@ -582,7 +582,7 @@ export interface paths {
         };
         /**
          * Study
-         * @description How the study is run: state, settings, protocols.
+         * @description Return state, settings and protocols of the study.
          */
         get: operations["study_api_admin_study_get"];
         put?: never;
@@ -603,7 +603,7 @@ export interface paths {
         get?: never;
         /**
          * Set State
-         * @description Open, pause or close the study, or run a pilot.
+         * @description Open, pause or close the study, or start a pilot.
          */
         put: operations["set_state_api_admin_state_put"];
         post?: never;
@@ -628,7 +628,7 @@ export interface paths {
         head?: never;
         /**
          * Set Settings
-         * @description Change those settings that are sent; the others stay.
+         * @description Change the settings that are sent, and keep the others.
          */
         patch: operations["set_settings_api_admin_settings_patch"];
         trace?: never;
@@ -642,13 +642,15 @@ export interface paths {
         };
         /**
          * Protocol
-         * @description A protocol as YAML.
+         * @description Return a protocol as YAML.
          */
         get: operations["protocol_api_admin_protocol_get"];
         put?: never;
         /**
          * Add Protocol
-         * @description Put a protocol in force: the YAML is the body, `name` is for messages. One in use is frozen: count it up.
+         * @description Add a protocol and make it the current one. The body is YAML, and `name` is used in messages.
+         *
+         *     A protocol in use is frozen, so a change needs a new version.
          */
         post: operations["add_protocol_api_admin_protocol_post"];
         delete?: never;
@@ -666,13 +668,13 @@ export interface paths {
         };
         /**
          * Researchers
-         * @description Who may see these pages.
+         * @description List the researchers with access to the study.
          */
         get: operations["researchers_api_admin_researchers_get"];
         put?: never;
         /**
          * Invite Researcher
-         * @description A link that lets one more researcher in, once and within a week.
+         * @description Create a single-use invitation for a researcher, valid for a week.
          */
         post: operations["invite_researcher_api_admin_researchers_post"];
         delete?: never;
@@ -691,13 +693,13 @@ export interface paths {
         get?: never;
         /**
          * Set Role
-         * @description Give a researcher another role.
+         * @description Change the role of a researcher.
          */
         put: operations["set_role_api_admin_researcher_put"];
         post?: never;
         /**
          * Remove Researcher
-         * @description Take a researcher's access away.
+         * @description Remove a researcher.
          */
         delete: operations["remove_researcher_api_admin_researcher_delete"];
         options?: never;
@@ -714,7 +716,7 @@ export interface paths {
         };
         /**
          * List Audit Log
-         * @description What researchers did, newest first.
+         * @description List researchers' actions, newest first.
          */
         get: operations["list_audit_log_api_admin_audit_get"];
         put?: never;
@@ -734,7 +736,7 @@ export interface paths {
         };
         /**
          * List Exports
-         * @description Every format that can be written, and what it could not hold of this study.
+         * @description List all export formats, with the features of this study that each one would lose.
          */
         get: operations["list_exports_api_admin_exports_get"];
         put?: never;
@@ -754,7 +756,7 @@ export interface paths {
         };
         /**
          * Download Export
-         * @description The whole study as a file of that format; a folder comes as a .zip.
+         * @description Download the study in a format; a folder comes as a .zip file.
          */
         get: operations["download_export_api_admin_export_get"];
         put?: never;
@@ -774,7 +776,7 @@ export interface paths {
         };
         /**
          * List Adjudication Texts
-         * @description Texts that people handed in, those with most to decide first.
+         * @description List the submitted texts, those with the most open disputes first.
          */
         get: operations["list_adjudication_texts_api_admin_adjudicate_documents_get"];
         put?: never;
@@ -794,7 +796,7 @@ export interface paths {
         };
         /**
          * Get Adjudication Page
-         * @description One text with its places. Annotators have numbers in place of names, in an order that says nothing.
+         * @description Return one text with its disputes. Annotators appear as numbers in a shuffled order.
          */
         get: operations["get_adjudication_page_api_admin_adjudicate_document_get"];
         put?: never;
@@ -815,13 +817,13 @@ export interface paths {
         get?: never;
         /**
          * Decide Dispute
-         * @description Decide about one place, or decide otherwise. Deciding the same twice is deciding it once.
+         * @description Decide one dispute, or change the decision. Repeating the request changes nothing.
          */
         put: operations["decide_dispute_api_admin_adjudicate_place_put"];
         post?: never;
         /**
          * Undo Decision
-         * @description Take a decision back; the place is open again.
+         * @description Undo a decision and reopen the dispute.
          */
         delete: operations["undo_decision_api_admin_adjudicate_place_delete"];
         options?: never;
@@ -839,7 +841,7 @@ export interface paths {
         get?: never;
         /**
          * Accept Unanimous Marks
-         * @description Take places on which all agree, in one go; in a text without any mark, say that gold has none either.
+         * @description Accept the marks that all annotators agree on, or confirm that a text without marks has no errors.
          */
         put: operations["accept_unanimous_marks_api_admin_adjudicate_agreed_put"];
         post?: never;
@@ -858,7 +860,7 @@ export interface paths {
         };
         /**
          * Second Pass
-         * @description How far the second pass is, and what it changed.
+         * @description Return the progress of the second pass and the changes made in it.
          */
         get: operations["second_pass_api_admin_adjudicate_rounds_get"];
         put?: never;
@@ -878,7 +880,7 @@ export interface paths {
         };
         /**
          * Show Recruitment
-         * @description Who came, how far they are, what is noticed about them, and what it costs.
+         * @description Return all participants with their progress, screening signals and cost.
          */
         get: operations["show_recruitment_api_admin_recruiting_get"];
         put?: never;
@@ -898,7 +900,7 @@ export interface paths {
         };
         /**
          * Design
-         * @description How each cell of the study's design is filled now; no cells where the study has no design.
+         * @description Return the current state of each cell of the design; empty without a design.
          */
         get: operations["design_api_admin_design_get"];
         put?: never;
@@ -919,7 +921,7 @@ export interface paths {
         get?: never;
         /**
          * Set Reopen
-         * @description Give the places of people who are excluded to others, or keep them closed.
+         * @description Reopen the places of excluded people, or keep them closed.
          */
         put: operations["set_reopen_api_admin_design_reopen_put"];
         post?: never;
@@ -938,7 +940,7 @@ export interface paths {
         };
         /**
          * Attempts
-         * @description Training and every attempt at the qualification: each exercise against its solution.
+         * @description Return the training and all qualification attempts of a person, with each exercise and its solution.
          */
         get: operations["attempts_api_admin_attempts_get"];
         put?: never;
@@ -958,7 +960,7 @@ export interface paths {
         };
         /**
          * Screening Suggestions
-         * @description Work that one might not want to count, with reasons; excluding is done elsewhere, by a person.
+         * @description Return the suggested exclusions with their reasons. Nothing is excluded automatically.
          */
         get: operations["screening_suggestions_api_admin_screen_get"];
         put?: never;
@@ -978,7 +980,7 @@ export interface paths {
         };
         /**
          * List Screened People
-         * @description People whose work one might not want to count: suggested texts, and what else is noticed.
+         * @description Return the people who need review, with suggested texts and screening signals.
          */
         get: operations["list_screened_people_api_admin_screen_people_get"];
         put?: never;
@@ -999,7 +1001,7 @@ export interface paths {
         get?: never;
         /**
          * Decide Suggestions
-         * @description Decide about many suggestions at once: set work or people aside, or keep work in spite of rules.
+         * @description Apply many screening decisions at once: exclude work or people, or keep work despite rules.
          */
         put: operations["decide_suggestions_api_admin_screen_decisions_put"];
         post?: never;
@@ -1019,7 +1021,7 @@ export interface paths {
         get?: never;
         /**
          * Keep Annotation
-         * @description Keep an annotation in spite of what some rules say; nobody is asked about them again.
+         * @description Keep an annotation despite some screening rules, so that it is not suggested again.
          */
         put: operations["keep_annotation_api_admin_annotation_kept_put"];
         post?: never;
@@ -1039,7 +1041,7 @@ export interface paths {
         get?: never;
         /**
          * Set Bonus
-         * @description Give an annotator a bonus, or take it away with an amount of 0.
+         * @description Give an annotator a bonus, or remove it with an amount of 0.
          */
         put: operations["set_bonus_api_admin_annotator_bonus_put"];
         post?: never;
@@ -1060,7 +1062,7 @@ export interface paths {
         put?: never;
         /**
          * Pay Floor Bonus
-         * @description Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor.
+         * @description Give all people who completed a cell the bonus that raises its median pay per hour to the minimum.
          */
         post: operations["pay_floor_bonus_api_admin_design_bonus_post"];
         delete?: never;
@@ -1078,7 +1080,7 @@ export interface paths {
         };
         /**
          * Download Pay File
-         * @description Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them.
+         * @description Download a pay file with worker IDs: all payments, or bonuses in a platform's format.
          */
         get: operations["download_pay_file_api_admin_pay_get"];
         put?: never;
@@ -1098,13 +1100,13 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description All runs with state, cost and failures, and the models that can be asked.
+         * @description List all runs with state, cost and failures, and the available models.
          */
         get: operations["list_runs_api_admin_runs_get"];
         put?: never;
         /**
          * Start Run
-         * @description Start a run, or go on with one; what it has got already is not asked again.
+         * @description Start or resume a run. Existing replies are reused.
          */
         post: operations["start_run_api_admin_runs_post"];
         delete?: never;
@@ -1122,14 +1124,14 @@ export interface paths {
         };
         /**
          * Get Run
-         * @description One run: its failures with their raw reply, and quotes that do not stand in their text as given.
+         * @description Return one run with its failures, their raw replies, and quotes that do not match their text exactly.
          */
         get: operations["get_run_api_admin_run_get"];
         put?: never;
         post?: never;
         /**
          * Stop Run
-         * @description Stop a run. All it has got is kept, and it can go on later.
+         * @description Stop a run. Its results are kept, and it can be resumed.
          */
         delete: operations["stop_run_api_admin_run_delete"];
         options?: never;
@@ -1148,7 +1150,7 @@ export interface paths {
         put?: never;
         /**
          * Preview Run
-         * @description Exactly what would be sent for one text, and what the whole would cost. Nothing is sent.
+         * @description Return the exact request for one text and the cost of the whole run, without sending anything.
          */
         post: operations["preview_run_api_admin_runs_preview_post"];
         delete?: never;
@@ -1168,7 +1170,7 @@ export interface paths {
         put?: never;
         /**
          * Retry Text
-         * @description Ask for one text once more, with a longer reply where that is wanted.
+         * @description Send one text again, optionally with a longer reply.
          */
         post: operations["retry_text_api_admin_run_text_post"];
         delete?: never;
@@ -1187,7 +1189,7 @@ export interface paths {
         get?: never;
         /**
          * Decide Quote
-         * @description Accept the place of a quote that is not in the text as given, or refuse it.
+         * @description Accept or reject the position of a quote that does not match the text exactly.
          */
         put: operations["decide_quote_api_admin_run_quote_put"];
         post?: never;
@@ -1207,7 +1209,7 @@ export interface paths {
         get?: never;
         /**
          * Add Model
-         * @description A model that the study may ask; of its key only the name of a variable of the server is kept.
+         * @description Add a model to the study. Only the name of the environment variable with its key is stored.
          */
         put: operations["add_model_api_admin_runs_model_put"];
         post?: never;
@@ -1226,13 +1228,13 @@ export interface paths {
         };
         /**
          * Calibration
-         * @description What is known of a judge; nothing is computed.
+         * @description Return the stored calibration of a judge, without computing anything.
          */
         get: operations["calibration_api_admin_calibration_get"];
         put?: never;
         /**
          * Calibrate Judge
-         * @description Check a judge against people now, and keep the result and its contract with the study.
+         * @description Calibrate a judge against people, and store the result with the study.
          */
         post: operations["calibrate_judge_api_admin_calibration_post"];
         delete?: never;
@@ -1247,7 +1249,7 @@ export interface components {
     schemas: {
         /**
          * AdjudicatePage
-         * @description A text with its places.
+         * @description Text with its disputes.
          */
         AdjudicatePage: {
             /** Id */
@@ -1273,14 +1275,14 @@ export interface components {
             places: components["schemas"]["DisputeCard"][];
             /**
              * State
-             * @description Of the gold annotation.
+             * @description State of the gold annotation.
              * @enum {string}
              */
             state: "untouched" | "draft" | "submitted";
         };
         /**
          * AdjudicatedMark
-         * @description Words, a label and answers; who said so is not told.
+         * @description Span, label and answers, without the annotator.
          */
         AdjudicatedMark: {
             /** Spans */
@@ -1306,7 +1308,7 @@ export interface components {
             antecedents?: components["schemas"]["Antecedents"] | null;
             /**
              * Alternatives
-             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @description Other interpretations of the same error, each a complete set of marks.
              * @default []
              */
             alternatives: components["schemas"]["AlternativeMark"][][];
@@ -1320,106 +1322,106 @@ export interface components {
             rows: components["schemas"]["AdjudicationRow"][];
             /**
              * Total
-             * @description Texts that somebody has handed in.
+             * @description Number of submitted texts.
              */
             total: number;
             /** Done */
             done: number;
             /**
              * Why
-             * @description Why there is nothing to adjudicate.
+             * @description Reason why there is nothing to adjudicate.
              * @default
              */
             why: string;
         };
         /**
          * AdjudicationRow
-         * @description A text in the list, those with most to decide first.
+         * @description Text in the list of texts to adjudicate.
          */
         AdjudicationRow: {
             /** Id */
             id: string;
             /**
              * Start
-             * @description Its first words.
+             * @description First words of the text.
              */
             start: string;
             /** Places */
             places: number;
             /**
              * Decided
-             * @description Places about which something was decided, also those left for discussion.
+             * @description Disputes with a decision, including those left for discussion.
              */
             decided: number;
             /**
              * Discuss
-             * @description Left for discussion.
+             * @description Disputes left for discussion.
              */
             discuss: number;
             /**
              * Differ
-             * @description Undecided places where people differ.
+             * @description Undecided disputes on which the annotators differ.
              */
             differ: number;
             /**
              * Agreed
-             * @description Undecided places where all agree.
+             * @description Undecided disputes on which all annotators agree.
              */
             agreed: number;
             /** Readers */
             readers: number;
             /**
              * State
-             * @description `done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here.
+             * @description `done` when gold is submitted and covers every dispute; `elsewhere` when gold has another source.
              * @enum {string}
              */
             state: "open" | "done" | "elsewhere";
         };
         /**
          * Allocation
-         * @description Texts drawn so that the interval of the mean over all texts shrinks most; every text keeps a chance.
+         * @description Adaptive assignment of the texts that most reduce the confidence interval of the mean; any text can be drawn.
          */
         Allocation: {
             /**
              * Strata
-             * @description Document meta that cuts the texts into strata, e.g. `model`.
+             * @description Meta fields that divide the texts into strata, e.g. `model`.
              * @default []
              */
             strata: string[];
             /**
              * Judges
-             * @description Annotators who have read every text; how far they disagree cuts the texts further, of a single one how unsure it
-             *     is, or how much it marks.
+             * @description Annotators who have annotated every text. Their disagreement divides the texts further; with a single judge, its
+             *     uncertainty or its number of marks does.
              * @default []
              */
             judges: string[];
             /**
              * Parts
-             * @description How many parts the texts are cut into by judges.
+             * @description Number of strata formed from the judges.
              * @default 3
              */
             parts: number;
             /**
              * Measure
-             * @description What is to be known exactly: `count`, marks per text, or `answer:NAME`, a number asked of the whole text.
+             * @description Quantity to estimate: `count` (marks per text) or `answer:NAME` (a number asked about the document).
              * @default count
              */
             measure: string;
             /**
              * Exploration
-             * @description Share of texts that are drawn from all strata alike.
+             * @description Share of texts drawn uniformly from all strata.
              * @default 0.1
              */
             exploration: number;
         };
         /**
          * AlternativeMark
-         * @description One mark of another way to mark the same error.
+         * @description One mark of an alternative way to mark the same error.
          */
         AlternativeMark: {
             /**
              * Spans
-             * @description In text order.
+             * @description Spans in text order.
              */
             spans: ([
                 number,
@@ -1431,18 +1433,18 @@ export interface components {
             ])[];
             /**
              * Quotes
-             * @description What the spans cover.
+             * @description Quote of each span.
              */
             quotes: string[];
             /**
              * Label
-             * @description A label of the protocol.
+             * @description Label of the protocol.
              */
             label: string | null;
         };
         /**
          * AnnotationBars
-         * @description One annotation of a document: a row of bars.
+         * @description Annotation of a document, shown as a row of bars.
          */
         AnnotationBars: {
             /** Annotation */
@@ -1470,11 +1472,11 @@ export interface components {
              * @enum {string}
              */
             status: "draft" | "submitted" | "excluded";
-            /** @description Of the annotation or, failing that, of the annotator. */
+            /** @description Exclusion of the annotation, or else of its annotator. */
             excluded: components["schemas"]["Exclusion"] | null;
             /**
              * Seconds
-             * @description Active, where known.
+             * @description Active seconds where known, else elapsed seconds.
              */
             seconds: number | null;
             /** Marks */
@@ -1489,7 +1491,7 @@ export interface components {
         };
         /**
          * AnnotatorLinks
-         * @description Links that work for one annotator.
+         * @description Valid links of one annotator.
          */
         AnnotatorLinks: {
             /** Annotator */
@@ -1498,13 +1500,13 @@ export interface components {
             links: number;
             /**
              * Used
-             * @description When one was last followed.
+             * @description Time of last use.
              */
             used: string | null;
         };
         /**
          * AnnotatorMark
-         * @description A mark in the browser.
+         * @description Mark as shown to researchers.
          */
         AnnotatorMark: {
             /** Id */
@@ -1550,14 +1552,14 @@ export interface components {
             unlocated: string;
             /**
              * Placed
-             * @description How a machine's quote found its place, in words; empty for people.
+             * @description Method by which a language model's quote was located; empty for people.
              * @default
              */
             placed: string;
         };
         /**
          * AnnotatorPage
-         * @description Everything about one annotator.
+         * @description Page of one annotator.
          */
         AnnotatorPage: {
             person: components["schemas"]["AnnotatorRow"];
@@ -1580,27 +1582,27 @@ export interface components {
             labels: components["schemas"]["LabelCount"][];
             /**
              * Agreement
-             * @description With the others, by label.
+             * @description Agreement with the others, by label.
              */
             agreement: components["schemas"]["LabelRow"][];
             /** Pieces */
             pieces: components["schemas"]["AnnotatorWork"][];
             /**
              * Notes
-             * @description Comments, and why something could not be judged.
+             * @description Comments, and reasons why a text could not be judged.
              */
             notes: components["schemas"]["WrittenComment"][];
         };
         /**
          * AnnotatorRow
-         * @description One annotator's row.
+         * @description Annotator with progress and quality figures.
          */
         AnnotatorRow: {
             /** Id */
             id: string;
             /**
              * Name
-             * @description As the researcher calls them; the id when there is no name.
+             * @description Display name, or the ID.
              */
             name: string;
             /**
@@ -1608,33 +1610,33 @@ export interface components {
              * @enum {string}
              */
             kind: "human" | "llm" | "detector" | "checker" | "gold" | "pooled";
-            /** @description Texts handed in, of those they can expect. */
+            /** @description Submitted texts out of those expected. */
             progress: components["schemas"]["StudyProgress"];
             /** Drafts */
             drafts: number;
-            /** @description Per text. */
+            /** @description Marks per text. */
             marks: components["schemas"]["Figure"];
-            /** @description Seconds per text. */
+            /** @description Active seconds per text. */
             active: components["schemas"]["Quartiles"];
             /**
              * Pay
-             * @description Per hour of active time.
+             * @description Pay per active hour.
              */
             pay: number | null;
-            /** @description F1 on words with what most of the others marked. */
+            /** @description F1 on words with the majority of the others. */
             agreement: components["schemas"]["Figure"];
-            /** @description Attention checks passed, of those taken. */
+            /** @description Passed attention checks out of those taken. */
             checks: components["schemas"]["StudyProgress"];
             /**
              * Look
-             * @description Why to look at them first.
+             * @description Reasons for a review.
              */
             look: ("fast" | "few" | "apart" | "checks")[];
             excluded: components["schemas"]["Exclusion"] | null;
         };
         /**
          * AnnotatorWork
-         * @description One annotation of an annotator.
+         * @description Annotation in an annotator's list.
          */
         AnnotatorWork: {
             /** Annotation */
@@ -1667,7 +1669,7 @@ export interface components {
         };
         /**
          * AnsweredQuestion
-         * @description A question and somebody's answer to it, both in words.
+         * @description Question and answer in words.
          */
         AnsweredQuestion: {
             /** Ask */
@@ -1682,7 +1684,7 @@ export interface components {
         AnswersBody: {
             /**
              * Answers
-             * @description To the document's questions; `cannot_judge` with a reason.
+             * @description Answers to the document questions, or `cannot_judge` with a reason.
              * @default {}
              */
             answers: {
@@ -1690,53 +1692,53 @@ export interface components {
             };
             /**
              * No Errors
-             * @description Said explicitly: read, and nothing found.
+             * @description Confirmation that the text has no errors.
              * @default false
              */
             no_errors: boolean;
         };
         /**
          * AnswersChange
-         * @description A save of the answers about the text.
+         * @description Save request for the answers about the text.
          */
         AnswersChange: {
             /**
              * Change
-             * @description Made by the browser; a repeated one is answered as the first was.
+             * @description ID created by the browser. A repeated ID gets the response of the first request.
              */
             change: string;
             /**
              * Base
-             * @description The version that was changed; 0 for a new entry. Another one on the server is a `conflict`.
+             * @description Version that was changed; 0 for a new entry. Another version on the server is a `conflict`.
              * @default 0
              */
             base: number;
-            /** @description None deletes. */
+            /** @description New content; None deletes the entry. */
             body?: components["schemas"]["AnswersBody"] | null;
             /**
              * Active
-             * @description Active seconds in this task so far; the server keeps the most, and never more than wall time.
+             * @description Active seconds in this task so far. The server keeps the maximum, limited to the elapsed time.
              * @default 0
              */
             active: number;
         };
         /**
          * AnswersEntry
-         * @description The answers about the text with its version.
+         * @description Answers about the text, and the version of these answers.
          */
         AnswersEntry: {
             /**
              * Id
-             * @description Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
-             *     offered mark's id.
+             * @description Created by the browser for marks, `start-end` for judged parts, `text` for answers, and the offered mark's ID for
+             *     decisions.
              */
             id: string;
             /**
              * Version
-             * @description Counted up by the server with every accepted change.
+             * @description Version, increased by the server with each accepted change.
              */
             version: number;
-            /** @description None when it was deleted. */
+            /** @description Content; None when deleted. */
             body: components["schemas"]["AnswersBody"] | null;
         };
         /**
@@ -1758,12 +1760,12 @@ export interface components {
         };
         /**
          * Antecedents
-         * @description The earlier words that a mark refers to.
+         * @description Earlier words that a mark refers to.
          */
         Antecedents: {
             /**
              * Spans
-             * @description In text order.
+             * @description Spans in text order.
              */
             spans: ([
                 number,
@@ -1775,29 +1777,29 @@ export interface components {
             ])[];
             /**
              * Quotes
-             * @description What the spans cover.
+             * @description Quote of each span.
              */
             quotes: string[];
             /**
              * Unlocated
-             * @description Why `spans` is empty, where the quote could not be placed.
+             * @description Reason why `spans` is empty, if the quote was not located.
              * @default
              */
             unlocated: string;
         };
         /**
          * Attempt
-         * @description One try at a qualification.
+         * @description One attempt at a qualification.
          */
         Attempt: {
             /**
              * Round
-             * @description 0 for the first.
+             * @description Number of the attempt, from 0.
              */
             round: number;
             /**
              * Score
-             * @description Points reached.
+             * @description Points earned.
              */
             score: number;
             /**
@@ -1809,13 +1811,13 @@ export interface components {
             };
             /**
              * When
-             * @description When it was graded.
+             * @description Time of grading.
              */
             when?: string | null;
         };
         /**
          * AttemptResult
-         * @description One try at the qualification, or the training, with every exercise.
+         * @description Qualification attempt, or the training, with all exercises.
          */
         AttemptResult: {
             /**
@@ -1825,7 +1827,7 @@ export interface components {
             phase: "training" | "qualification" | "work";
             /**
              * Attempt
-             * @description Counted from 1.
+             * @description Attempt, counted from 1.
              */
             attempt: number;
             /** Score */
@@ -1841,7 +1843,7 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description A line of the audit log.
+         * @description Entry of the audit log.
          */
         AuditEntry: {
             /** When */
@@ -1857,41 +1859,41 @@ export interface components {
         };
         /**
          * AuditPlan
-         * @description The marks of a study that were drawn at random to be judged, and how.
+         * @description Random sample of a study's marks to be judged, and how it was drawn.
          */
         AuditPlan: {
             /**
              * Marks
-             * @description Their ids; nothing else is given out.
+             * @description IDs of the marks; no others are assigned.
              */
             marks: string[];
             /**
              * By
-             * @description Document meta or annotator fields by which they were drawn, beside the label.
+             * @description Meta fields or annotator fields that define the groups, in addition to the label.
              * @default []
              */
             by: string[];
             /**
              * Per Label
-             * @description How many of each label and group, at most.
+             * @description Maximum number of marks per label and group.
              * @default 10
              */
             per_label: number;
             /**
              * Seed
-             * @description For the draw.
+             * @description Seed of the draw.
              * @default 0
              */
             seed: number;
         };
         /**
          * BonusRequest
-         * @description Something on top of the pay.
+         * @description Bonus in addition to the pay.
          */
         BonusRequest: {
             /**
              * Amount
-             * @description 0 for none.
+             * @description Amount; 0 removes the bonus.
              */
             amount: number;
             /**
@@ -1902,24 +1904,24 @@ export interface components {
         };
         /**
          * BulkDecision
-         * @description What is decided about many suggestions at once; all of it, or nothing where any of it cannot be done.
+         * @description Decisions about many suggestions, applied all or none.
          */
         BulkDecision: {
             /**
              * Exclude
-             * @description Annotations to be set aside.
+             * @description Annotations to exclude.
              * @default []
              */
             exclude: string[];
             /**
              * Exclude Annotators
-             * @description People whose whole work is set aside.
+             * @description People to exclude with all their work.
              * @default []
              */
             exclude_annotators: string[];
             /**
              * Keep
-             * @description Annotations that are kept in spite of these rules.
+             * @description Annotations to keep, with the rules to disregard.
              * @default {}
              */
             keep: {
@@ -1927,24 +1929,24 @@ export interface components {
             };
             /**
              * Reason
-             * @description Why, where anything is set aside.
+             * @description Reason for the exclusions.
              * @default
              */
             reason: string;
         };
         /**
          * CalibrationPage
-         * @description One judge beside people, as it was last checked, and whether that still holds.
+         * @description Last calibration of a judge, and whether it is still valid.
          */
         CalibrationPage: {
             /** Judge */
             judge: string;
             /**
              * Judges
-             * @description Who could be checked: models, detectors, checkers.
+             * @description Annotators that can be calibrated: models, detectors and checkers.
              */
             judges: string[];
-            /** @description Null where it was never checked. */
+            /** @description Calibration; None when the judge was never calibrated. */
             record: components["schemas"]["CalibrationRecord"] | null;
             /** Stale */
             stale: components["schemas"]["StaleCondition"][];
@@ -1952,7 +1954,7 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /**
              * Names
-             * @description What researchers call people, by id.
+             * @description Display names of annotators, by ID.
              */
             names: {
                 [key: string]: string;
@@ -1960,7 +1962,7 @@ export interface components {
         };
         /**
          * CalibrationRecord
-         * @description All that is known of one judge beside people.
+         * @description Stored calibration of one judge.
          */
         CalibrationRecord: {
             /** Judge */
@@ -1969,14 +1971,14 @@ export interface components {
              * Verdict
              * @enum {string}
              */
-            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            verdict: "can replace people" | "can assist but not replace people" | "cannot be used for this" | "too few texts to decide";
             /** Headline */
             headline: string;
             /** Paragraph */
             paragraph: string;
             /**
              * Labels
-             * @description Labels for which its agreement is no less than people's.
+             * @description Labels for which the judge's agreement is no less than that of people.
              */
             labels: string[];
             /** Systems */
@@ -1987,6 +1989,8 @@ export interface components {
             people: number;
             /** Agreement */
             agreement: components["schemas"]["RecordedComparison"][];
+            /** @description Test that decides the verdict; None in calibrations stored by earlier versions. */
+            replacement?: components["schemas"]["RecordedReplacement"] | null;
             test: components["schemas"]["RecordedTest"];
             /** Bias */
             bias: components["schemas"]["RecordedBias"][];
@@ -2009,40 +2013,40 @@ export interface components {
         };
         /**
          * CellBlock
-         * @description Some cells of a design: every combination of the values of its factors.
+         * @description Cells of a design: every combination of the values of its factors.
          */
         CellBlock: {
             /**
              * Factors
-             * @description Values by factor: `condition` for the protocol's conditions, any other name for document meta.
+             * @description Values by factor: `condition` for the protocol's conditions, any other name for a meta field.
              */
             factors: {
                 [key: string]: string[];
             };
             /**
              * People
-             * @description How many accepted people each of these cells needs; the design's number when absent.
+             * @description Accepted people required per cell (default: the design's number).
              */
             people?: number | null;
             /**
              * Pay
-             * @description What one person earns in these cells; the design's pay when absent.
+             * @description Pay per person in these cells (default: the design's pay).
              */
             pay?: number | null;
             /**
              * Texts
-             * @description How many texts one person reads in these cells; the design's number when absent.
+             * @description Texts per person in these cells (default: the design's number).
              */
             texts?: number | null;
             /**
              * Training
-             * @description The condition of the protocol whose material is shown, where it is not the one among the factors.
+             * @description Condition of the protocol whose training material is shown, if it is not the one among the factors.
              * @default
              */
             training: string;
             /**
              * Eligible
-             * @description Answers to survey questions that people in these cells need, beside those that the design asks for.
+             * @description Survey answers required in these cells, in addition to those of the design.
              */
             eligible?: {
                 [key: string]: (boolean | number | string)[];
@@ -2050,30 +2054,47 @@ export interface components {
         };
         /**
          * CellPayRow
-         * @description What those who are done in one cell of the design were paid for an hour.
+         * @description Hourly pay of the people who completed one design cell.
          */
         CellPayRow: {
             /** Cell */
             cell: string;
             /**
              * Per Hour
-             * @description Median; null where no time is known.
+             * @description Median; null when no time is known.
              */
             per_hour: number | null;
             /**
              * Lacking
-             * @description The bonus for each of them that brings the median up to the floor; 0 where nothing lacks.
+             * @description Bonus per person that raises the median to the minimum; 0 when none is needed.
              */
             lacking: number;
             /**
              * People
-             * @description How many would get it.
+             * @description Number of people who would get the bonus.
              */
             people: number;
         };
         /**
+         * ChunkSize
+         * @description Size of the chunks in which a long text is sent to a model.
+         */
+        ChunkSize: {
+            /**
+             * Words
+             * @description Maximum words per chunk.
+             */
+            words: number;
+            /**
+             * Overlap
+             * @description Maximum words that a chunk shares with the previous one; at most half of `words`.
+             * @default 0
+             */
+            overlap: number;
+        };
+        /**
          * Costs
-         * @description What the study costs so far.
+         * @description Costs of the study so far.
          */
         Costs: {
             /** Pay */
@@ -2088,18 +2109,18 @@ export interface components {
             total: number;
             /**
              * Per Hour
-             * @description Median over people, from active time.
+             * @description Median over people, by active time.
              */
             per_hour: number | null;
         };
         /**
          * DataView
-         * @description How the data beside a text is shown: words for its fields, and which come first.
+         * @description Display of the data next to a text: titles and order of its fields.
          */
         DataView: {
             /**
              * Titles
-             * @description What a field is called on the page, by its name in the data.
+             * @description Titles of fields, by field name.
              * @default {}
              */
             titles: {
@@ -2107,20 +2128,20 @@ export interface components {
             };
             /**
              * Order
-             * @description Fields that come first, in this order.
+             * @description Fields shown first, in this order.
              * @default []
              */
             order: string[];
             /**
              * Hidden
-             * @description Fields that are not shown.
+             * @description Fields that are hidden.
              * @default []
              */
             hidden: string[];
         };
         /**
          * DecisionCard
-         * @description What was decided about a place.
+         * @description Decision about a dispute.
          */
         DecisionCard: {
             /**
@@ -2134,83 +2155,83 @@ export interface components {
             when: string;
             /**
              * Reading
-             * @description Which reading was taken, counted from 1.
+             * @description Accepted mark, counted from 1.
              */
             reading: number | null;
         };
         /**
          * Design
-         * @description Who reads what in a study: cells, each filled with so many accepted people.
+         * @description Assignment of people to texts: cells that are filled with a number of accepted people each.
          */
         Design: {
             /**
              * Cross
-             * @description Values by factor, where every combination of them is a cell.
+             * @description Values by factor, if every combination is a cell.
              */
             cross?: {
                 [key: string]: string[];
             };
             /**
              * Cells
-             * @description The cells, where not every combination is one, or where they differ in more than their factors.
+             * @description The cells, if only some combinations are used or cells differ in more than their factors.
              * @default []
              */
             cells: components["schemas"]["CellBlock"][];
             /**
              * People
-             * @description How many accepted people each cell needs.
+             * @description Accepted people required per cell.
              */
             people?: number | null;
             /**
              * Pay
-             * @description What one person earns who hands in all texts.
+             * @description Pay per person who submits all texts.
              */
             pay?: number | null;
             /**
              * Currency
-             * @description Of the pay; has to be said where there is pay.
+             * @description Currency of the pay; required if people are paid.
              * @default
              */
             currency: string;
             /**
              * Texts
-             * @description How many texts one person reads; the protocol's number when absent.
+             * @description Texts per person (default: the protocol's number).
              */
             texts?: number | null;
             /**
              * Eligible
-             * @description Answers to survey questions that everybody needs who takes part, e.g. `native: [yes]`.
+             * @description Survey answers required of all participants, e.g. `native: [yes]`.
              */
             eligible?: {
                 [key: string]: (boolean | number | string)[];
             };
             /**
              * Requirements
-             * @description What people need to take part, in words, as they are told; a platform checks it.
+             * @description Requirements in prose, as shown to participants; the platform checks them.
              * @default
              */
             requirements: string;
             /**
              * Reopen
-             * @description Whether the place of somebody who is excluded is given to somebody else.
+             * @description Reopen the place of an excluded person for someone else.
              * @default true
              */
             reopen: boolean;
             /**
              * Apart From
-             * @description Studies whose people may not take part here: `#name` in the same database, a study's folder or its URL.
+             * @description Studies whose participants are excluded from this one: `#name` in the same database, a study folder or its URL.
              * @default []
              */
             apart_from: string[];
         };
         /**
          * DesignCellRow
-         * @description How one cell of the study's design is filled.
+         * @description State of one cell of the design.
          */
         DesignCellRow: {
             /**
              * Cell
-             * @description Its name, e.g. `examples/gpt3/news`.
+             * @description Name of the cell, e.g. `examples/gpt3/news`.
              */
             cell: string;
             /** Factors */
@@ -2219,14 +2240,14 @@ export interface components {
             };
             /**
              * People
-             * @description How many accepted people it needs.
+             * @description Number of accepted people needed.
              */
             people: number;
             /** Accepted */
             accepted: number;
             /**
              * Working
-             * @description People for whom a place is held.
+             * @description People with a held place.
              */
             working: number;
             /**
@@ -2243,23 +2264,23 @@ export interface components {
             closed: number;
             /**
              * Open
-             * @description How many more people can be assigned to it now.
+             * @description Number of people that can be assigned now.
              */
             open: number;
             /**
              * Pay
-             * @description What one person earns.
+             * @description Pay per person.
              */
             pay: number | null;
             /**
              * Texts
-             * @description How many texts one person reads.
+             * @description Texts per person.
              */
             texts: number;
         };
         /**
          * DesignPage
-         * @description The study's design as it fills.
+         * @description Design of the study with the state of its cells.
          */
         DesignPage: {
             /** Cells */
@@ -2268,25 +2289,25 @@ export interface components {
             currency: string;
             /**
              * Titles
-             * @description Of the protocol's conditions, by their names.
+             * @description Titles of the protocol's conditions, by name.
              */
             titles: {
                 [key: string]: string;
             };
             /**
              * Reopen
-             * @description Whether the place of somebody who is excluded is given to somebody else.
+             * @description True when the places of excluded people are reopened.
              */
             reopen: boolean;
             /**
              * Lease
-             * @description Minutes that a place is held for somebody who does nothing.
+             * @description Minutes for which a place is held for an inactive person.
              */
             lease: number;
         };
         /**
          * DisplayName
-         * @description What researchers call an annotator; empty for the id.
+         * @description Display name of an annotator; empty for the ID.
          */
         DisplayName: {
             /** Name */
@@ -2294,14 +2315,14 @@ export interface components {
         };
         /**
          * DisputeCard
-         * @description One place.
+         * @description Dispute with the marks of all annotators.
          */
         DisputeCard: {
             /** Key */
             key: string;
             /**
              * Version
-             * @description Sent back with a decision; 0 as long as there is none.
+             * @description Version to send with a decision; 0 without a decision.
              */
             version: number;
             /** Readings */
@@ -2312,43 +2333,43 @@ export interface components {
             readers: number;
             /**
              * Agreed
-             * @description Whether everybody marked the same words with the same label.
+             * @description True when all annotators marked the same words with the same label.
              */
             agreed: boolean;
             /**
              * Kept
-             * @description Whether `finecomb gold` would keep it, with at least two votes.
+             * @description True when `finecomb gold` would keep the mark, with at least two votes.
              */
             kept: boolean;
-            /** @description What `finecomb gold` makes of the readings; without a label where there is no majority. */
+            /** @description Mark that `finecomb gold` merges from the marks; without a label when there is no majority. */
             merged: components["schemas"]["AdjudicatedMark"] | null;
             decision: components["schemas"]["DecisionCard"] | null;
             /**
              * Gold
-             * @description What gold has there.
+             * @description Marks of gold for the dispute.
              */
             gold: components["schemas"]["AdjudicatedMark"][];
             /**
              * Later
-             * @description Readings that came in after the decision.
+             * @description Number of marks added after the decision.
              */
             later: number;
         };
         /**
          * DocumentList
-         * @description Some rows of the list, and how many there are.
+         * @description Page of the document list.
          */
         DocumentList: {
             /** Rows */
             rows: components["schemas"]["DocumentRow"][];
             /**
              * Total
-             * @description Of this filter and search.
+             * @description Number of documents with this filter and search.
              */
             total: number;
             /**
              * Counts
-             * @description Of each filter, with the same search.
+             * @description Number of documents per filter, with the same search.
              */
             counts: {
                 [key: string]: number;
@@ -2356,7 +2377,7 @@ export interface components {
         };
         /**
          * DocumentPage
-         * @description A document with everything that anybody said about it.
+         * @description Document with all its annotations.
          */
         DocumentPage: {
             /** Id */
@@ -2382,27 +2403,27 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /**
              * Answers
-             * @description Options of each question, from least to most: severity becomes dots.
+             * @description Options of each ordinal question in ascending order, e.g. to show severity as dots.
              */
             answers: {
                 [key: string]: (number | string | boolean)[];
             };
             /**
              * Readers
-             * @description People first, then machines, then gold.
+             * @description Annotations of people, then machines, then gold.
              */
             readers: components["schemas"]["AnnotationBars"][];
         };
         /**
          * DocumentRow
-         * @description A document in the list.
+         * @description Document in the list.
          */
         DocumentRow: {
             /** Id */
             id: string;
             /**
              * Start
-             * @description Its first words.
+             * @description First words of the text.
              */
             start: string;
             /** Model */
@@ -2412,20 +2433,20 @@ export interface components {
             marks: number;
             /**
              * Alpha
-             * @description Agreement on its words; null where undefined.
+             * @description Agreement on its words; null when undefined.
              */
             alpha: number | null;
             /** Disputed */
             disputed: boolean;
             /**
              * Check
-             * @description Whether it is an attention check.
+             * @description True for an attention check.
              */
             check: boolean;
         };
         /**
          * Ending
-         * @description How somebody's part ended, and what they take back to where they were recruited.
+         * @description End of a person's participation, with the completion code and the link back to the platform.
          */
         Ending: {
             /**
@@ -2440,13 +2461,13 @@ export interface components {
             code: string;
             /**
              * Back
-             * @description An address to go on to.
+             * @description URL to return to.
              * @default
              */
             back: string;
             /**
              * Form
-             * @description Fields to be sent there by a form, where the platform wants one; then `back` is the form's address.
+             * @description Form fields to send, when the platform requires a form; `back` is then the form's URL.
              * @default {}
              */
             form: {
@@ -2454,68 +2475,68 @@ export interface components {
             };
             /**
              * More
-             * @description Whether the same person may take another task on the platform and go on.
+             * @description True when the person may continue with another task on the platform.
              * @default false
              */
             more: boolean;
         };
         /**
          * ErrorResponse
-         * @description The one shape of every error.
+         * @description Common form of all errors.
          */
         ErrorResponse: {
             /**
              * Code
-             * @description What the interface goes by.
+             * @description Error code for the interface.
              * @enum {string}
              */
             code: "signed-out" | "not-allowed" | "other-browser" | "not-found" | "conflict" | "finished" | "lease-over" | "incomplete" | "refused" | "too-large" | "too-many" | "paused" | "closed" | "failed";
             /**
              * Say
-             * @description For people: what happened, what is safe, what to do.
+             * @description Message for the user.
              */
             say: string;
             /**
              * Stored
-             * @description For `conflict`: the entry as it is on the server.
+             * @description For `conflict`, the entry as stored on the server.
              */
             stored?: components["schemas"]["MarkEntry"] | components["schemas"]["UnitEntry"] | components["schemas"]["AnswersEntry"] | components["schemas"]["SuggestionEntry"] | null;
             /**
              * Missing
-             * @description For `incomplete`: `kind/id: what is missing`.
+             * @description For `incomplete`, the missing items as `kind/id: item`.
              * @default []
              */
             missing: string[];
         };
         /**
          * Example
-         * @description A text with its marks, to be studied.
+         * @description A text with its marks, for study.
          */
         Example: {
             /**
              * Text
-             * @description Our own words, never a paper's.
+             * @description The text, written for the protocol and not copied from a paper.
              */
             text: string;
             /**
              * Context
-             * @description E.g. the prompt.
+             * @description Contexts by name, e.g. the prompt.
              * @default {}
              */
             context: {
                 [key: string]: string;
             };
-            /** @description What the text was made from. */
+            /** @description Data from which the text was generated. */
             data?: components["schemas"]["JsonValue"];
             /**
              * Marks
-             * @description What is wrong in it; none shows what is not an error.
+             * @description Errors in the text; without marks, the example shows a text without errors.
              * @default []
              */
             marks: components["schemas"]["Solution"][];
             /**
              * Answers
-             * @description The right answers to the document's questions.
+             * @description Correct answers to the document's questions.
              * @default {}
              */
             answers: {
@@ -2523,13 +2544,13 @@ export interface components {
             };
             /**
              * Why
-             * @description What it teaches.
+             * @description The lesson of the example.
              * @default
              */
             why: string;
             /**
              * Only
-             * @description For whom it is meant: people whose texts have one of these values, e.g. `domain: news`; everybody when empty.
+             * @description Meta values of the texts of people who see the example, e.g. `domain: news`; everyone sees it if empty.
              * @default {}
              */
             only: {
@@ -2538,28 +2559,28 @@ export interface components {
         };
         /**
          * Exclusion
-         * @description That something was set aside, by whom, when and why; nothing is deleted.
+         * @description Exclusion of a record from statistics, with person, time and reason; nothing is deleted.
          */
         Exclusion: {
             /**
              * By
-             * @description Who decided.
+             * @description Person who decided.
              */
             by: string;
             /**
              * When
-             * @description When, in UTC.
+             * @description Time in UTC.
              */
             when?: string | null;
             /**
              * Reason
-             * @description Why, in words.
+             * @description Reason.
              */
             reason: string;
         };
         /**
          * ExerciseResult
-         * @description One exercise or question of an attempt.
+         * @description Exercise or question of an attempt.
          */
         ExerciseResult: {
             /** Document */
@@ -2578,12 +2599,12 @@ export interface components {
             extra: number;
             /**
              * Chosen
-             * @description Of a multiple-choice question: what was answered.
+             * @description Chosen answer of a multiple-choice question.
              */
             chosen: string | null;
             /**
              * Right
-             * @description And what is right.
+             * @description Right answer of a multiple-choice question.
              */
             right: string | null;
             /** Seconds */
@@ -2591,7 +2612,7 @@ export interface components {
         };
         /**
          * Export
-         * @description A format on offer.
+         * @description Export format.
          */
         Export: {
             /** Format */
@@ -2600,25 +2621,25 @@ export interface components {
             title: string;
             /**
              * File
-             * @description What the download is called.
+             * @description File name of the download.
              */
             file: string;
             /**
              * Loses
-             * @description What the format cannot hold of this study and leaves out, with counts; empty for nothing.
+             * @description Features of this study that the format would lose, with counts; empty when there are none.
              */
             loses: string;
         };
         /**
          * FailedText
-         * @description A text without a reading: what came instead, as it came.
+         * @description Text without a valid reply.
          */
         FailedText: {
             /** Document */
             document: string;
             /**
              * Annotation
-             * @description Empty where no reply came at all.
+             * @description Annotation ID; empty without any reply.
              */
             annotation: string;
             /**
@@ -2630,12 +2651,12 @@ export interface components {
             why: string;
             /**
              * Reply
-             * @description As it came; empty when nothing did.
+             * @description Raw reply; empty without one.
              */
             reply: string;
             /**
              * Marks Read
-             * @description Complete marks in a reply that was cut off.
+             * @description Complete marks in a truncated reply.
              */
             marks_read: number;
             /** When */
@@ -2646,13 +2667,13 @@ export interface components {
             tokens: number | null;
             /**
              * Settled
-             * @description Who decided to leave the text out; empty while nobody has.
+             * @description Researcher who decided to omit the text; empty while undecided.
              */
             settled: string;
         };
         /**
          * Feedback
-         * @description How an exercise or a multiple-choice question went.
+         * @description Feedback on an exercise or a multiple-choice question.
          */
         Feedback: {
             /**
@@ -2662,25 +2683,25 @@ export interface components {
             points: number;
             /**
              * Of
-             * @description Both 0 in training.
+             * @description Maximum points; `points` and `of` are 0 in training.
              * @default 0
              */
             of: number;
             /**
              * Solutions
-             * @description In text order.
+             * @description Known errors in text order.
              * @default []
              */
             solutions: components["schemas"]["SolutionResult"][];
             /**
              * Extra
-             * @description The annotator's marks that found nothing.
+             * @description IDs of the annotator's marks that match no known error.
              * @default []
              */
             extra: string[];
             /**
              * Answers
-             * @description The right answers about the text, where they are known.
+             * @description Right answers about the text, where known.
              * @default {}
              */
             answers: {
@@ -2688,7 +2709,7 @@ export interface components {
             };
             /**
              * Units
-             * @description The right answers about parts, by the parts' ids.
+             * @description Right answers about parts, by part ID.
              * @default {}
              */
             units: {
@@ -2698,20 +2719,20 @@ export interface components {
             };
             /**
              * Right
-             * @description Whether every known answer was given and every known error found.
+             * @description True when all known answers were given and all known errors found.
              * @default true
              */
             right: boolean;
             /**
              * Say
-             * @description In words.
+             * @description Feedback in words.
              * @default
              */
             say: string;
         };
         /**
          * Figure
-         * @description A number with its interval; undefined is null, and `why` says why.
+         * @description Number with its interval; null with a reason in `why` when undefined.
          */
         Figure: {
             /** Value */
@@ -2722,20 +2743,20 @@ export interface components {
             high: number | null;
             /**
              * Why
-             * @description Why there is no value, or no interval.
+             * @description Reason for a missing value or interval.
              * @default
              */
             why: string;
             /**
              * Signature
-             * @description How it was made.
+             * @description Signature of the estimate.
              * @default
              */
             signature: string;
         };
         /**
          * FinishRequest
-         * @description Hands a task in; doing so twice is doing so once.
+         * @description Request to submit or reopen a task. Repeating it changes nothing.
          */
         FinishRequest: {
             /** Change */
@@ -2748,37 +2769,37 @@ export interface components {
         };
         /**
          * Group
-         * @description A family of labels, chosen first where the choice has two levels.
+         * @description A family of labels, selected before the label if selection has two levels.
          */
         Group: {
             /**
              * Name
-             * @description Lower case with hyphens.
+             * @description Name in lower case with hyphens.
              */
             name: string;
             /**
              * Title
-             * @description As people read it.
+             * @description Title shown to annotators.
              * @default
              */
             title: string;
             /**
              * Gloss
-             * @description One line that explains it.
+             * @description Explanation in one line.
              * @default
              */
             gloss: string;
         };
         /**
          * Guess
-         * @description What somebody thinks in a practice round, before the answer is shown; only the first guess is kept.
+         * @description Guess in a practice round, before the solution is shown. Only the first guess counts.
          */
         Guess: {
             /** Change */
             change: string;
             /**
              * Guess
-             * @description An answer to the question about the text, or of two texts `a` or `b`.
+             * @description Answer to the question about the text, or `a` or `b` for two texts.
              */
             guess?: boolean | number | string | string[] | null;
             /**
@@ -2790,7 +2811,7 @@ export interface components {
         };
         /**
          * Guide
-         * @description What annotators see of the protocol: never solutions, never weights.
+         * @description Protocol as shown to annotators, without solutions and weights.
          */
         Guide: {
             /** Id */
@@ -2807,14 +2828,14 @@ export interface components {
             labels: components["schemas"]["Label"][];
             /**
              * Looks
-             * @description In the order of the labels; the last is for marks without a label.
+             * @description Styles in the order of the labels; the last is for marks without a label.
              */
             looks: components["schemas"]["LabelLook"][];
             /** Unlabelled */
             unlabelled: boolean;
             /**
              * Marks On
-             * @description Parts that may be marked; every part when absent.
+             * @description Parts that may be marked; None for all parts.
              */
             marks_on?: string[] | null;
             /** Questions */
@@ -2827,7 +2848,7 @@ export interface components {
             rules: string[];
             /** Guidelines */
             guidelines: components["schemas"]["Guideline"][];
-            /** @description The one in force. */
+            /** @description Mode in use. */
             mode: components["schemas"]["Mode"] | null;
             work: components["schemas"]["Work"];
             /** Instructions */
@@ -2839,45 +2860,45 @@ export interface components {
         };
         /**
          * Guideline
-         * @description A rule that can be checked on a mark: shown as a hint, applied when gold is made.
+         * @description A rule that can be checked on a mark: shown as a hint and applied when gold is created.
          */
         Guideline: {
             /**
              * Name
-             * @description To refer to it.
+             * @description Name of the guideline.
              */
             name: string;
             /**
              * Say
-             * @description The hint as people read it.
+             * @description Hint shown to annotators.
              */
             say: string;
             /**
              * Quote
-             * @description Regular expression that the whole quote must match.
+             * @description Regular expression that must match the entire quote.
              */
             quote: string;
             /**
              * Labels
-             * @description Only for marks with these labels; all when empty.
+             * @description Labels that the guideline applies to; all if empty.
              * @default []
              */
             labels: string[];
             /**
              * Action
-             * @description `relabel` gives the label `to`; `split` makes one mark of each group that the expression captures.
+             * @description `relabel` assigns the label `to`; `split` creates one mark per group that the expression captures.
              * @enum {string}
              */
             action: "relabel" | "split";
             /**
              * To
-             * @description The label the guidelines ask for.
+             * @description Label that the guideline assigns.
              */
             to?: string | null;
         };
         /**
          * Invitation
-         * @description One more researcher.
+         * @description Researcher to invite.
          */
         Invitation: {
             /** Id */
@@ -2890,7 +2911,7 @@ export interface components {
         };
         /**
          * ItemResult
-         * @description One exercise or question after grading; `GET /api/tasks/{task}/feedback` says the rest.
+         * @description Graded exercise or question; `GET /api/tasks/{task}/feedback` has the details.
          */
         ItemResult: {
             /** Task */
@@ -2903,7 +2924,7 @@ export interface components {
             of: number;
             /**
              * Chosen
-             * @description Whether it is a multiple-choice question.
+             * @description True for a multiple-choice question.
              * @default false
              */
             chosen: boolean;
@@ -2917,34 +2938,34 @@ export interface components {
         JsonValue: unknown;
         /**
          * JudgeBinding
-         * @description What a judge is made of; a change of any of it makes another judge.
+         * @description Identity of a judge, whose calibration is no longer valid once any of these values changes.
          */
         JudgeBinding: {
             /**
              * Judge
-             * @description Annotator's id.
+             * @description ID of the annotator.
              */
             judge: string;
             /**
              * Protocol
-             * @description Name and version, e.g. `scarecrow@2`.
+             * @description Name and version of the protocol, e.g. `scarecrow@2`.
              */
             protocol: string;
             /**
              * Prompt
-             * @description Hash of the prompt, where there is one.
+             * @description Hash of the prompt, if any.
              * @default
              */
             prompt: string;
             /**
              * Model
-             * @description Name and version of the model, where there is one.
+             * @description Name and version of the model, if any.
              * @default
              */
             model: string;
             /**
              * Settings
-             * @description Temperature and the like.
+             * @description Decoding parameters and other settings, e.g. temperature.
              */
             settings?: {
                 [key: string]: string;
@@ -2952,7 +2973,7 @@ export interface components {
         };
         /**
          * JudgeContract
-         * @description A judge's calibration in short, kept with the study.
+         * @description Summary of a judge's calibration that states what the judge is valid for.
          */
         JudgeContract: {
             binding: components["schemas"]["JudgeBinding"];
@@ -2960,22 +2981,22 @@ export interface components {
              * Verdict
              * @enum {string}
              */
-            verdict: "may stand in" | "may help, may not stand in" | "may not be used for this";
+            verdict: "can replace people" | "can assist but not replace people" | "cannot be used for this" | "too few texts to decide";
             /**
              * Labels
-             * @description Labels for which it holds; all of them where none is named.
+             * @description Labels that the verdict is valid for; all labels if empty.
              * @default []
              */
             labels: string[];
             /**
              * Systems
-             * @description Systems whose texts it was checked on.
+             * @description Systems whose texts the judge was calibrated on.
              * @default []
              */
             systems: string[];
             /**
              * By
-             * @description Document meta that names systems.
+             * @description Name of the document meta that identifies systems.
              * @default model
              */
             by: string;
@@ -2989,7 +3010,7 @@ export interface components {
             winning_rate: number;
             /**
              * Agreement
-             * @description Alpha with people.
+             * @description Alpha between judge and people.
              */
             agreement: number;
             /**
@@ -2999,13 +3020,13 @@ export interface components {
             made: string;
             /**
              * Days
-             * @description How long it holds.
+             * @description Number of days that the calibration is valid for.
              * @default 30
              */
             days: number;
             /**
              * Paragraph
-             * @description What it says, in plain words.
+             * @description Verdict and its reasons in plain words.
              */
             paragraph: string;
             /**
@@ -3016,37 +3037,37 @@ export interface components {
         };
         /**
          * JudgedWork
-         * @description Somebody's work that is to be judged; who did it is not said.
+         * @description Work of another person that is to be judged, without their identity.
          */
         JudgedWork: {
             /**
              * Labels
-             * @description Of the protocol it was made under, to look up what they mean.
+             * @description Labels of the protocol under which the work was made.
              * @default []
              */
             labels: components["schemas"]["Label"][];
             /**
              * Looks
-             * @description In the order of these labels; the last is for marks without a label.
+             * @description Styles in the order of these labels; the last is for marks without a label.
              * @default []
              */
             looks: components["schemas"]["LabelLook"][];
             /**
              * Marks
-             * @description The mark in question, or all marks of the annotation in question.
+             * @description Mark to judge, or all marks of the annotation to judge.
              * @default []
              */
             marks: components["schemas"]["OfferedMark"][];
             /**
              * Said
-             * @description What was answered about the mark, or about the text.
+             * @description Answers about the mark, or about the text.
              * @default []
              */
             said: components["schemas"]["AnsweredQuestion"][];
         };
         /**
          * KeepDecision
-         * @description That an annotation is kept in spite of what some rules say.
+         * @description Decision to keep an annotation despite some screening rules.
          */
         KeepDecision: {
             /** Rules */
@@ -3054,23 +3075,23 @@ export interface components {
         };
         /**
          * Label
-         * @description One kind of error.
+         * @description One error type.
          */
         Label: {
             /**
              * Name
-             * @description Lower case with hyphens, as stored in marks.
+             * @description Name in lower case with hyphens, as stored in marks.
              */
             name: string;
             /**
              * Title
-             * @description As people read it; made from the name when empty.
+             * @description Title shown to annotators; derived from the name if empty.
              * @default
              */
             title: string;
             /**
              * Group
-             * @description The group it belongs to.
+             * @description Group of the label.
              */
             group?: string | null;
             /**
@@ -3081,86 +3102,86 @@ export interface components {
             aliases: string[];
             /**
              * Gloss
-             * @description What it means, in a line or two.
+             * @description Definition in one or two lines.
              * @default
              */
             gloss: string;
             /**
              * Rules
-             * @description When to use it and when not.
+             * @description When to use the label and when not.
              * @default []
              */
             rules: string[];
             /**
              * Examples
-             * @description Our own texts that show it.
+             * @description Examples written for the protocol.
              * @default []
              */
             examples: components["schemas"]["Example"][];
             /**
              * Antecedent
-             * @description Whether earlier words are picked with it.
+             * @description Ask annotators to select earlier words that the mark refers to.
              * @default none
              * @enum {string}
              */
             antecedent: "none" | "optional" | "required";
             /**
              * Verb
-             * @description What the marked words do to those earlier ones, e.g. `contradicts`; `refers to` when empty.
+             * @description Relation to the earlier words, e.g. `contradicts`; `refers to` if empty.
              * @default
              */
             verb: string;
             /**
              * Snap
-             * @description What a selection widens to.
+             * @description Unit to which a selection is extended.
              * @default word
              * @enum {string}
              */
             snap: "word" | "sentence" | "character";
             /**
              * Questions
-             * @description Asked of each mark, after those asked of every mark.
+             * @description Questions about each mark with this label, after the questions about every mark.
              * @default []
              */
             questions: components["schemas"]["Question"][];
             /**
              * Flag
-             * @description Two letters shown above a mark; made from the title when absent.
+             * @description Two letters shown above a mark; derived from the title if absent.
              */
             flag?: string | null;
             /**
              * Key
-             * @description The key that sets it; the first free letter of the name when absent.
+             * @description Key that selects the label; the first free letter of the name if absent.
              */
             key?: string | null;
         };
         /**
          * LabelCount
-         * @description How often.
+         * @description Number of marks with one label.
          */
         LabelCount: {
             /** Label */
             label: string;
             /** Marks */
             marks: number;
-            /** @description Of all their marks. */
+            /** @description Share of the annotator's marks. */
             share: components["schemas"]["Figure"];
         };
         /**
          * LabelLook
-         * @description How a label looks, everywhere the same.
+         * @description Style of a label.
          */
         LabelLook: {
             /**
              * Label
-             * @description Empty for a mark without a label.
+             * @description Name of the label; empty for marks without a label.
              */
             label: string;
             /** Title */
             title: string;
             /**
              * Slot
-             * @description `A1` ... `C2` or `none`: names the colour and line tokens.
+             * @description `A1` ... `C2` or `none`, which selects colour and line style.
              */
             slot: string;
             /** Flag */
@@ -3181,12 +3202,12 @@ export interface components {
         };
         /**
          * Links
-         * @description How people come in.
+         * @description Open link and personal links.
          */
         Links: {
             /**
              * Open
-             * @description The open link; empty when it is off.
+             * @description URL of the open link; empty when it is off.
              */
             open: string;
             /** Personal */
@@ -3194,12 +3215,12 @@ export interface components {
         };
         /**
          * MarkBody
-         * @description A mark as it travels; its id is the entry's.
+         * @description Mark as the browser sends it. The entry's ID is the mark's ID.
          */
         MarkBody: {
             /**
              * Spans
-             * @description `[start, end]` or `[part, start, end]`, in code points and in text order; start == end for words left out.
+             * @description `[start, end]` or `[part, start, end]`, in code points and text order; start == end for an omission.
              */
             spans: ([
                 number,
@@ -3211,91 +3232,91 @@ export interface components {
             ])[];
             /**
              * Quotes
-             * @description What the spans cover; the server refuses any other.
+             * @description Text of the spans, which the server verifies.
              */
             quotes: string[];
             /**
              * Label
-             * @description A label's name.
+             * @description Name of the label.
              */
             label: string | null;
             /**
              * Answers
-             * @description To the label's questions.
+             * @description Answers to the questions of the label.
              * @default {}
              */
             answers: {
                 [key: string]: boolean | number | string | string[];
             };
-            /** @description Earlier words. */
+            /** @description Antecedent of the mark. */
             antecedent?: components["schemas"]["AntecedentBody"] | null;
             /**
              * Made From
-             * @description The offered mark it was accepted or edited from.
+             * @description Offered mark that was accepted or edited.
              * @default []
              */
             made_from: string[];
             /**
              * Alternatives
-             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @description Other interpretations of the same error, each a complete set of marks.
              * @default []
              */
             alternatives: components["schemas"]["AlternativeMark"][][];
         };
         /**
          * MarkChange
-         * @description A save of a mark.
+         * @description Save request for a mark.
          */
         MarkChange: {
             /**
              * Change
-             * @description Made by the browser; a repeated one is answered as the first was.
+             * @description ID created by the browser. A repeated ID gets the response of the first request.
              */
             change: string;
             /**
              * Base
-             * @description The version that was changed; 0 for a new entry. Another one on the server is a `conflict`.
+             * @description Version that was changed; 0 for a new entry. Another version on the server is a `conflict`.
              * @default 0
              */
             base: number;
-            /** @description None deletes. */
+            /** @description New content; None deletes the entry. */
             body?: components["schemas"]["MarkBody"] | null;
             /**
              * Active
-             * @description Active seconds in this task so far; the server keeps the most, and never more than wall time.
+             * @description Active seconds in this task so far. The server keeps the maximum, limited to the elapsed time.
              * @default 0
              */
             active: number;
         };
         /**
          * MarkEntry
-         * @description A mark with its version.
+         * @description Mark with its version.
          */
         MarkEntry: {
             /**
              * Id
-             * @description Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
-             *     offered mark's id.
+             * @description Created by the browser for marks, `start-end` for judged parts, `text` for answers, and the offered mark's ID for
+             *     decisions.
              */
             id: string;
             /**
              * Version
-             * @description Counted up by the server with every accepted change.
+             * @description Version, increased by the server with each accepted change.
              */
             version: number;
-            /** @description None when it was deleted. */
+            /** @description Content; None when deleted. */
             body: components["schemas"]["MarkBody"] | null;
         };
         /**
          * Me
-         * @description Who is signed in and how far they are.
+         * @description Signed-in annotator and their progress.
          */
         Me: {
             /** Annotator */
             annotator: string;
             /**
              * Title
-             * @description Of the study.
+             * @description Title of the study.
              */
             title: string;
             /**
@@ -3306,59 +3327,59 @@ export interface components {
             guide: components["schemas"]["Guide"];
             /**
              * Tasks
-             * @description In the order they were given out.
+             * @description Tasks in order of assignment.
              */
             tasks: components["schemas"]["TaskSummary"][];
             /**
              * Of
-             * @description How many texts this annotator can expect in all.
+             * @description Total number of tasks that the annotator can expect.
              */
             of: number;
             /**
              * Way
-             * @description What comes before the work, and the work; only what this study has.
+             * @description Sections of the progress bar that the study has, including the work.
              * @default []
              */
             way: components["schemas"]["ProgressSection"][];
-            /** @description Once there is nothing more to do. */
+            /** @description Ending, once there is nothing more to do. */
             ending?: components["schemas"]["Ending"] | null;
             /**
              * Code
-             * @description To be typed in another browser in order to go on there; only for people whom a platform sent.
+             * @description Code for continuing in another browser, for people from a platform only.
              * @default
              */
             code: string;
             /**
              * Csrf
-             * @description To be sent as `X-Finecomb-Token` with every request that changes something.
+             * @description Token to send as `X-Finecomb-Token` with every request that changes something.
              */
             csrf: string;
         };
         /**
          * Mode
-         * @description One way of taking the task, e.g. errors in the real world or in the data.
+         * @description A variant of the task, e.g. errors about the real world or errors about the data.
          */
         Mode: {
             /**
              * Name
-             * @description To choose it.
+             * @description Name of the mode.
              */
             name: string;
             /**
              * Title
-             * @description As people read it.
+             * @description Title shown to annotators.
              * @default
              */
             title: string;
             /**
              * Rule
-             * @description What annotators are told.
+             * @description Instructions for annotators.
              */
             rule: string;
         };
         /**
          * ModelChoice
-         * @description A model that can be asked from the page.
+         * @description Model that is available on the page.
          */
         ModelChoice: {
             /** Name */
@@ -3377,7 +3398,7 @@ export interface components {
             budget: number | null;
             /**
              * Problem
-             * @description Why it cannot be asked now; empty when it can.
+             * @description Reason why the model cannot be used now; empty when it can be used.
              */
             problem: string;
         };
@@ -3388,12 +3409,12 @@ export interface components {
         ModelRow: {
             /**
              * Model
-             * @description None where documents do not say.
+             * @description Name of the system; None when unknown.
              */
             model: string | null;
             /**
              * Teeth
-             * @description Annotations of each document, most first.
+             * @description Number of annotations per document, in descending order.
              */
             teeth: number[];
             progress: components["schemas"]["StudyProgress"];
@@ -3402,52 +3423,52 @@ export interface components {
         };
         /**
          * ModelSettings
-         * @description A language model as an annotator: where it answers, how it is asked, and what it may cost. Never a key.
+         * @description A language model as an annotator: endpoint, prompting and cost limits, without the API key.
          */
         ModelSettings: {
             /**
              * Model
-             * @description As the endpoint calls it; `local:NAME` or a GGUF file for one that runs in this process.
+             * @description Name of the model at the endpoint; `local:NAME` or a GGUF file for a model that runs in this process.
              */
             model: string;
             /**
              * Base Url
-             * @description Of an OpenAI-compatible endpoint, e.g. `http://localhost:11434/v1`.
+             * @description URL of an OpenAI-compatible endpoint, e.g. `http://localhost:11434/v1`.
              * @default
              */
             base_url: string;
             /**
              * Key Env
-             * @description The environment variable that holds the key; the key itself is nowhere.
+             * @description Environment variable that holds the API key; the key itself is never stored.
              * @default
              */
             key_env: string;
             /**
              * Samples
-             * @description How often each text is asked; each sample is an annotator of its own.
+             * @description Samples per text; each sample is a separate annotator.
              * @default 1
              */
             samples: number;
             /**
              * Temperature
-             * @description Not sent when None.
+             * @description Sampling temperature; not sent if None.
              */
             temperature?: number | null;
             /**
              * Max Tokens
-             * @description Most tokens of a reply; a reply that reaches them is truncated and not read.
+             * @description Maximum tokens per reply; a reply that reaches the maximum is truncated and not parsed.
              * @default 2048
              */
             max_tokens: number;
             /**
              * Shots
-             * @description How many gold texts are shown as examples.
+             * @description Number of gold texts shown as examples.
              * @default 0
              */
             shots: number;
             /**
              * Price
-             * @description Per million tokens sent and received.
+             * @description Price per million tokens, sent and received.
              */
             price?: [
                 number,
@@ -3455,76 +3476,78 @@ export interface components {
             ] | null;
             /**
              * Budget
-             * @description No call is made that could cost more than is left.
+             * @description Maximum cost; calls that could exceed it are not made.
              */
             budget?: number | null;
             /**
              * Concurrency
-             * @description Most calls at a time.
+             * @description Maximum concurrent calls.
              * @default 8
              */
             concurrency: number;
             /**
              * Requests Per Minute
-             * @description No limit when None.
+             * @description Maximum calls per minute; no limit if None.
              */
             requests_per_minute?: number | null;
             /**
              * Tokens Per Minute
-             * @description Of calls as they are estimated; no limit when None.
+             * @description Maximum estimated tokens per minute; no limit if None.
              */
             tokens_per_minute?: number | null;
             /**
              * Timeout
-             * @description Seconds for one call, from the first byte sent to the last received.
+             * @description Timeout per call in seconds, from the first byte sent to the last received.
              * @default 120
              */
             timeout: number;
             /**
              * Attempts
-             * @description How often a call is tried when the endpoint is busy, fails or cuts the connection.
+             * @description Maximum attempts per call if the endpoint is busy, fails or closes the connection.
              * @default 6
              */
             attempts: number;
             /**
              * Context Tokens
-             * @description Tokens that fit into the model; texts that need more are refused before the first call.
+             * @description Context length of the model in tokens; longer texts are rejected before the first call.
              */
             context_tokens?: number | null;
             /**
              * By Segment
-             * @description Ask part by part, also where the protocol goes by whole texts.
+             * @description Annotate segment by segment, even if the protocol uses entire texts.
              * @default false
              */
             by_segment: boolean;
+            /** @description Send long texts in chunks of whole sentences; None sends each text at once. */
+            chunk?: components["schemas"]["ChunkSize"] | null;
             /**
              * Seed
-             * @description For shots and the order of pairs; sent to the endpoint with the number of the sample.
+             * @description Seed for shots and the order of pairs; sent to the endpoint together with the sample number.
              * @default 0
              */
             seed: number;
         };
         /**
          * NewLinks
-         * @description Personal links to be made.
+         * @description Personal links to create.
          */
         NewLinks: {
             /**
              * Count
-             * @description For so many new people.
+             * @description Number of new annotators to create links for.
              * @default 0
              */
             count: number;
             /**
              * Names
-             * @description For people with these ids, new or known.
+             * @description IDs of people, new or known.
              * @default []
              */
             names: string[];
         };
         /**
          * NewModel
-         * @description A model that the study may ask from now on.
+         * @description Model to add to the study.
          */
         NewModel: {
             /** Name */
@@ -3533,12 +3556,13 @@ export interface components {
             model: string;
             /**
              * Base Url
+             * @description URL of an OpenAI-compatible endpoint, such as `http://localhost:11434/v1`.
              * @default
              */
             base_url: string;
             /**
              * Key Env
-             * @description The name of an environment variable of the server; never a key.
+             * @description Name of an environment variable on the server, never a key.
              * @default
              */
             key_env: string;
@@ -3547,12 +3571,15 @@ export interface components {
                 number,
                 number
             ] | null;
-            /** Temperature */
+            /**
+             * Temperature
+             * @description Sampling temperature (default: not sent, so that the endpoint's own default applies).
+             */
             temperature?: number | null;
         };
         /**
          * NewRole
-         * @description Another role.
+         * @description Role to set.
          */
         NewRole: {
             /**
@@ -3563,12 +3590,12 @@ export interface components {
         };
         /**
          * NewRuling
-         * @description A decision about one place.
+         * @description Decision about one dispute.
          */
         NewRuling: {
             /**
              * Base
-             * @description The version of the decision that was on the screen.
+             * @description Version of the decision shown on the page.
              */
             base: number;
             /**
@@ -3578,69 +3605,74 @@ export interface components {
             what: "taken" | "merged" | "changed" | "split" | "not-an-error" | "discuss" | "added";
             /**
              * Reading
-             * @description The one that is taken or changed.
+             * @description Number of the mark that is accepted or changed.
              */
             reading?: number | null;
             /**
              * Marks
-             * @description For `changed` and `added` one, for `split` two or more; the others say it without.
+             * @description One mark for `changed` and `added`, two or more for `split`, otherwise none.
              * @default []
              */
             marks: components["schemas"]["AdjudicatedMark"][];
         };
         /**
          * NewRun
-         * @description A run to be started, or to go on.
+         * @description Run to start or resume, with parameters of `finecomb.annotate`.
          */
         NewRun: {
             /**
              * Model
-             * @description A name under the study's models, or `local:` and the name of one that runs here.
+             * @description Name of one of the study's models, or `local:` and the name of a local model.
              */
             model: string;
             /**
              * Name
-             * @description Of the annotator; the model's when empty.
+             * @description Name of the annotator (default: the model's name).
              * @default
              */
             name: string;
             /**
              * Protocol
-             * @description The one in force when null.
+             * @description Protocol; the current one when null.
              */
             protocol?: string | null;
             /**
              * First
-             * @description Only the first so many texts.
+             * @description Maximum number of texts to annotate, in order (default: all).
              */
             first?: number | null;
             /**
              * Document
-             * @description Only this text: to try, or to see what is sent.
+             * @description Single text, for a test or a preview.
              */
             document?: string | null;
             /**
              * Samples
+             * @description Number of samples per text, each stored as a separate annotator (default: 1).
              * @default 1
              */
             samples: number;
             /**
              * Max Tokens
+             * @description Maximum tokens per reply (default: 2048).
              * @default 2048
              */
             max_tokens: number;
-            /** Budget */
+            /**
+             * Budget
+             * @description Budget in US dollars; calls that could exceed it are not made.
+             */
             budget?: number | null;
             /**
              * Template
-             * @description A prompt of one's own; written from the protocol when empty.
+             * @description Custom prompt; derived from the protocol when empty.
              * @default
              */
             template: string;
         };
         /**
          * NewState
-         * @description Open, pause or close the study, or hand out its first texts only.
+         * @description Status to set: open, paused, closed or pilot.
          */
         NewState: {
             /**
@@ -3651,15 +3683,15 @@ export interface components {
         };
         /**
          * NextResponse
-         * @description The answer to "what next?".
+         * @description Next task or page.
          */
         NextResponse: {
             task?: components["schemas"]["Task"] | null;
-            /** @description In place of a task. */
+            /** @description Page instead of a task. */
             page?: components["schemas"]["Page"] | null;
             /**
              * Why
-             * @description Why there is neither: everything done, nothing free at the moment, the qualification not passed, or excluded.
+             * @description Reason for having neither: all done, none available, not qualified, excluded, or study paused or closed.
              * @default
              * @enum {string}
              */
@@ -3667,7 +3699,7 @@ export interface components {
         };
         /**
          * NoticedSignal
-         * @description Something about a person that is worth a look.
+         * @description Observation about a person that may need review.
          */
         NoticedSignal: {
             /**
@@ -3677,36 +3709,36 @@ export interface components {
             sign: "quick" | "copied" | "shared" | "alike" | "broad" | "browser" | "address" | "often" | "again";
             /**
              * Say
-             * @description In words, for researchers.
+             * @description Description for researchers.
              */
             say: string;
             /**
              * Weak
-             * @description Whether it says little on its own.
+             * @description True when the signal means little on its own.
              * @default false
              */
             weak: boolean;
         };
         /**
          * Offer
-         * @description Machine marks that annotators are shown to accept, edit or reject.
+         * @description Machine marks that annotators can accept, edit or reject.
          */
         Offer: {
             /**
              * Annotator
-             * @description Whose marks are offered.
+             * @description Annotator whose marks are suggested.
              */
             annotator: string;
             /**
              * Blind
-             * @description Share of documents shown without them, so that anchoring can be measured.
+             * @description Share of documents shown without suggestions, to measure anchoring.
              * @default 0.2
              */
             blind: number;
         };
         /**
          * OfferedMark
-         * @description A mark that a machine suggests; who suggests it is not said.
+         * @description Mark suggested by a machine, without its source.
          */
         OfferedMark: {
             /** Id */
@@ -3734,7 +3766,7 @@ export interface components {
         };
         /**
          * OpenLinkRequest
-         * @description Whether there is an open link; turning it on makes a new one.
+         * @description Request to create a new open link, or to turn it off.
          */
         OpenLinkRequest: {
             /** On */
@@ -3742,7 +3774,7 @@ export interface components {
         };
         /**
          * OpinionCard
-         * @description What one annotator marked at a place.
+         * @description Mark of one annotator in a dispute.
          */
         OpinionCard: {
             /** Spans */
@@ -3768,13 +3800,13 @@ export interface components {
             antecedents?: components["schemas"]["Antecedents"] | null;
             /**
              * Alternatives
-             * @description The same mistake, read otherwise: each a complete other set of marks.
+             * @description Other interpretations of the same error, each a complete set of marks.
              * @default []
              */
             alternatives: components["schemas"]["AlternativeMark"][][];
             /**
              * Annotator
-             * @description A number in place of the name, the same throughout the text.
+             * @description Number in place of the annotator's name, the same throughout the text.
              */
             annotator: number;
             /**
@@ -3785,29 +3817,29 @@ export interface components {
         };
         /**
          * Option
-         * @description One answer to choose; in YAML a bare value will do.
+         * @description One answer option; in YAML it can be a bare value.
          */
         Option: {
             /**
              * Value
-             * @description What is stored.
+             * @description Stored value.
              */
             value: boolean | number | string;
             /**
              * Title
-             * @description What is shown; the value itself when empty.
+             * @description Displayed title; the value if empty.
              * @default
              */
             title: string;
             /**
              * Gloss
-             * @description One line that explains it.
+             * @description Explanation in one line.
              * @default
              */
             gloss: string;
             /**
              * Group
-             * @description Heading under which it is listed.
+             * @description Heading under which the option is listed.
              * @default
              */
             group: string;
@@ -3820,7 +3852,7 @@ export interface components {
         };
         /**
          * OtherPrompt
-         * @description A prompt of an earlier run, and the words in which the one to be sent differs from it.
+         * @description Prompt of an earlier run, and its differences from the new one.
          */
         OtherPrompt: {
             /**
@@ -3830,12 +3862,12 @@ export interface components {
             run: string;
             /**
              * Prompt
-             * @description Its hash.
+             * @description Hash of the prompt.
              */
             prompt: string;
             /**
              * Is Same Name
-             * @description Whether it is the last run under the name that is to be used.
+             * @description True for the last run with the same name.
              */
             is_same_name: boolean;
             /** Changes */
@@ -3843,7 +3875,7 @@ export interface components {
         };
         /**
          * Overview
-         * @description The researcher's first page.
+         * @description Overview page for researchers.
          */
         Overview: {
             /** Title */
@@ -3859,7 +3891,7 @@ export interface components {
             looks: components["schemas"]["LabelLook"][];
             /**
              * Per Document
-             * @description Annotators that each document should get.
+             * @description Annotators that each document needs.
              */
             per_document: number;
             /** Documents */
@@ -3867,32 +3899,32 @@ export interface components {
             annotations: components["schemas"]["StudyProgress"];
             /** Drafts */
             drafts: number;
-            /** @description Annotations a day over the last week. */
+            /** @description Annotations per day over the last week. */
             pace: components["schemas"]["Figure"];
             /**
              * Days
-             * @description To go at this pace.
+             * @description Days until completion at this pace.
              */
             days: number | null;
             /** @description Krippendorff's alpha on words, any label. */
             agreement: components["schemas"]["Figure"];
-            /** @description Seconds per text. */
+            /** @description Active seconds per text. */
             active: components["schemas"]["Quartiles"];
-            /** @description Per hour, over annotators. */
+            /** @description Pay per hour, over annotators. */
             pay: components["schemas"]["Quartiles"];
             /**
              * Spent
-             * @description Pay, bonuses, fees and staff so far; null where no price is set.
+             * @description Pay, bonuses, fees and staff so far; null when no price is set.
              */
             spent: number | null;
             /**
              * Pay Floor
-             * @description What an hour pays at least; null where the study does not say.
+             * @description Minimum pay per hour; null when not set.
              */
             pay_floor: number | null;
             /**
              * Budget
-             * @description The study's, else what it costs when all is handed in.
+             * @description Budget of the study, or its expected total cost.
              */
             budget: number | null;
             /** Currency */
@@ -3903,12 +3935,12 @@ export interface components {
             models: components["schemas"]["ModelRow"][];
             /**
              * Watched
-             * @description Means that may be watched; none where nothing is marked.
+             * @description Means with intervals that are valid at any time; empty without marks.
              */
             watched: components["schemas"]["WatchedFigure"][];
             /**
              * People
-             * @description Those to look at first come first.
+             * @description People, those who need review first.
              */
             people: components["schemas"]["AnnotatorRow"][];
             /**
@@ -3919,31 +3951,31 @@ export interface components {
             since: components["schemas"]["RecentChange"];
             /**
              * Moved
-             * @description The text that moved a figure most: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`.
+             * @description Most influential text per figure: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`.
              */
             moved: {
                 [key: string]: string;
             };
             /**
              * As Of
-             * @description When it was computed.
+             * @description Time of computation.
              */
             as_of: string;
         };
         /**
          * Page
-         * @description A step of the way without a text to judge: something to read, to answer, or how the test went.
+         * @description Onboarding page to read or answer, or the result of the qualification.
          */
         Page: {
             /**
              * Step
-             * @description To be said back by `PUT /api/steps/{step}` when it is done.
+             * @description Step ID for `PUT /api/steps/{step}`.
              */
             step: string;
             /**
              * Kind
-             * @description `examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
-             *     `label`: what a label means, before the exercise that practises it.
+             * @description `examples` is the practice of one condition, `intro` the start of the training or of a qualification part, and
+             *     `label` the meaning of a label before its exercise.
              * @enum {string}
              */
             kind: "survey" | "instructions" | "examples" | "intro" | "label" | "result";
@@ -3959,19 +3991,19 @@ export interface components {
             title: string;
             /**
              * Say
-             * @description Markdown.
+             * @description Content in Markdown.
              * @default
              */
             say: string;
             /**
              * Questions
-             * @description Of a survey.
+             * @description Survey questions.
              * @default []
              */
             questions: components["schemas"]["Question"][];
             /**
              * Answers
-             * @description Given before.
+             * @description Earlier survey answers.
              * @default {}
              */
             answers: {
@@ -3979,30 +4011,30 @@ export interface components {
             };
             /**
              * Examples
-             * @description Of a practice round: one text, or two side by side; with its answer only once there is a guess.
+             * @description Texts of a practice round, one or two side by side, with the solution only after the guess.
              * @default []
              */
             examples: components["schemas"]["Example"][];
             /**
              * Number
-             * @description Of a practice round: counted from 1.
+             * @description Number of the practice round, counted from 1.
              * @default 0
              */
             number: number;
             /**
              * Of
-             * @description How many practice rounds there are.
+             * @description Number of practice rounds.
              * @default 0
              */
             of: number;
             /**
              * Guess
-             * @description What was guessed; of two texts `a` or `b`.
+             * @description Guess; `a` or `b` for two texts.
              */
             guess?: boolean | number | string | string[] | null;
             /**
              * Is Open
-             * @description Whether the answer is among the examples.
+             * @description True when the examples include the solution.
              * @default false
              */
             is_open: boolean;
@@ -4017,7 +4049,7 @@ export interface components {
             title: string;
             /**
              * Count
-             * @description Exercises or questions in it.
+             * @description Number of exercises or questions.
              */
             count: number;
             /** Points */
@@ -4026,19 +4058,19 @@ export interface components {
             of: number;
             /**
              * Each
-             * @description What one of them is worth.
+             * @description Points per exercise or question.
              * @default 0
              */
             each: number;
             /**
              * Lose
-             * @description What each known error that was not found costs; None where it is all or nothing.
+             * @description Points lost per missed error; None for all-or-nothing scoring.
              */
             lose?: number | null;
         };
         /**
          * PersonalLinkResponse
-         * @description A link just made; it is shown once.
+         * @description New personal link, shown once.
          */
         PersonalLinkResponse: {
             /** Annotator */
@@ -4048,7 +4080,7 @@ export interface components {
         };
         /**
          * PlacedQuote
-         * @description A quote that does not stand in its text as it was given.
+         * @description Quote that does not match its text exactly.
          */
         PlacedQuote: {
             /** Mark */
@@ -4061,17 +4093,17 @@ export interface components {
             label: string | null;
             /**
              * Quoted
-             * @description As the model wrote it.
+             * @description Quote as the model wrote it.
              */
             quoted: string;
             /**
              * Words
-             * @description The words of the text that it was placed on; empty when it was not placed.
+             * @description Words of the text at the quote's position; empty when the quote was not located.
              */
             words: string;
             /**
              * Why
-             * @description How it was placed, or why not.
+             * @description Method by which the quote was located, or the reason why it was not.
              */
             why: string;
             /**
@@ -4082,7 +4114,7 @@ export interface components {
         };
         /**
          * PlacementDecision
-         * @description Accept an approximate placement, or refuse it.
+         * @description Decision about an approximate position of a quote.
          */
         PlacementDecision: {
             /** Mark */
@@ -4094,47 +4126,47 @@ export interface components {
         };
         /**
          * Practice
-         * @description What makes a task an exercise or a multiple-choice question; never its solution.
+         * @description Part of a task that makes it an exercise or a multiple-choice question, without the solution.
          */
         Practice: {
             /**
              * Part
-             * @description Title of the part of the qualification; empty in training.
+             * @description Title of the qualification part; empty in training.
              * @default
              */
             part: string;
             /**
              * Ask
-             * @description What to do.
+             * @description Instruction for the exercise.
              * @default
              */
             ask: string;
             /**
              * Label
-             * @description The one label it practises, when it practises one.
+             * @description Label that the exercise practises; None for several.
              */
             label?: string | null;
             /**
              * Number
-             * @description Counted from 1 in its part.
+             * @description Position in its part, counted from 1.
              */
             number: number;
             /**
              * Of
-             * @description How many there are in its part.
+             * @description Number of exercises in its part.
              */
             of: number;
             /**
              * Points
-             * @description At stake; 0 in training.
+             * @description Maximum points; 0 in training.
              * @default 0
              */
             points: number;
-            /** @description Of a multiple-choice question: asked in place of the protocol's; the answer is the text's answer `answer`. */
+            /** @description Multiple-choice question, asked instead of those of the protocol. Its answer is named `answer`. */
             question?: components["schemas"]["Question"] | null;
             /**
              * Spans
-             * @description The words that such a question is about.
+             * @description Spans that a multiple-choice question is about.
              * @default []
              */
             spans: ([
@@ -4147,14 +4179,14 @@ export interface components {
             ])[];
             /**
              * Verify
-             * @description Whether answers may be compared with the solution before they are handed in.
+             * @description True when answers may be compared with the solution before submission.
              * @default false
              */
             verify: boolean;
         };
         /**
          * ProgressSection
-         * @description A stretch of the way, for the list of what is done and what is to come.
+         * @description Section of the progress bar.
          */
         ProgressSection: {
             /**
@@ -4170,7 +4202,7 @@ export interface components {
         };
         /**
          * ProtocolRow
-         * @description One version of a protocol.
+         * @description Version of a protocol.
          */
         ProtocolRow: {
             /** Id */
@@ -4179,23 +4211,23 @@ export interface components {
             title: string;
             /**
              * Annotations
-             * @description Made under it; from the first one on it is frozen.
+             * @description Annotations under this version; it is frozen once there are any.
              */
             annotations: number;
             /**
              * Current
-             * @description Whether texts are given out under it.
+             * @description True for the current protocol.
              */
             current: boolean;
         };
         /**
          * QualificationRecord
-         * @description How an annotator did in a protocol's qualification.
+         * @description An annotator's results in a protocol's qualification.
          */
         QualificationRecord: {
             /**
              * Protocol
-             * @description Name and version.
+             * @description Name and version of the protocol.
              */
             protocol: string;
             /**
@@ -4205,19 +4237,19 @@ export interface components {
             score: number;
             /**
              * Passed
-             * @description Whether it was enough.
+             * @description True if the annotator passed.
              */
             passed: boolean;
             /**
              * Attempts
-             * @description Every try.
+             * @description All attempts.
              * @default []
              */
             attempts: components["schemas"]["Attempt"][];
         };
         /**
          * QualificationResult
-         * @description How the qualification went.
+         * @description Result of the qualification.
          */
         QualificationResult: {
             /** Passed */
@@ -4230,7 +4262,7 @@ export interface components {
             needed: number;
             /**
              * Precision
-             * @description Share of the marks that were right; None when nothing was marked.
+             * @description Share of the marks that were right; None without marks.
              */
             precision?: number | null;
             /** Precision Needed */
@@ -4241,23 +4273,23 @@ export interface components {
             items: components["schemas"]["ItemResult"][];
             /**
              * Attempt
-             * @description Counted from 1.
+             * @description Attempt, counted from 1.
              */
             attempt: number;
             /**
              * Attempts
-             * @description How many are allowed.
+             * @description Maximum number of attempts.
              */
             attempts: number;
         };
         /**
          * QualificationScores
-         * @description How people did in the qualification.
+         * @description Scores of all people in the qualification.
          */
         QualificationScores: {
             /**
              * Scores
-             * @description Everybody's best, in the order of the people.
+             * @description Best score of each person, in the order of the people.
              */
             scores: number[];
             /** Needed */
@@ -4269,7 +4301,7 @@ export interface components {
         };
         /**
          * Quartiles
-         * @description A median with the quartiles around it.
+         * @description Median and quartiles.
          */
         Quartiles: {
             /** Median */
@@ -4280,7 +4312,7 @@ export interface components {
             upper: number | null;
             /**
              * Count
-             * @description Of how many values.
+             * @description Number of values.
              * @default 0
              */
             count: number;
@@ -4297,96 +4329,96 @@ export interface components {
         };
         /**
          * Question
-         * @description Something asked of a mark, a unit, a document or an annotator.
+         * @description A question about a mark, a unit, a document or an annotator.
          */
         Question: {
             /**
              * Name
-             * @description Under which the answer is stored.
+             * @description Key under which the answer is stored.
              *
-             *     `severity`, `explanation`, `correction`, `comment` and `cannot_judge` have a known meaning.
+             *     `severity`, `explanation`, `correction`, `comment` and `cannot_judge` have a predefined meaning.
              */
             name: string;
             /**
              * Ask
-             * @description The question as people read it.
+             * @description Question shown to annotators.
              */
             ask: string;
             /**
              * Help
-             * @description A quiet line below it.
+             * @description Help text below the question.
              * @default
              */
             help: string;
             /**
              * Scale
-             * @description `nominal`, `ordinal` and `several` choose among options; the rest do not, `rewrite` being an edited text.
+             * @description Answer scale. `nominal`, `ordinal` and `several` require options; `rewrite` asks for an edited text.
              * @default text
              * @enum {string}
              */
             scale: "nominal" | "ordinal" | "number" | "yes-no" | "several" | "text" | "rewrite";
             /**
              * Options
-             * @description In order; for `ordinal` from least to most.
+             * @description Options in display order; for `ordinal`, from least to most.
              * @default []
              */
             options: components["schemas"]["Option"][];
             /**
              * Required
-             * @description Whether work can be finished without it.
+             * @description Require an answer before annotators can submit.
              * @default true
              */
             required: boolean;
-            /** @description Ask only after certain answers. */
+            /** @description Ask only after certain answers to another question. */
             when?: components["schemas"]["QuestionCondition"] | null;
             /**
              * Low
-             * @description Smallest number accepted.
+             * @description Minimum value.
              */
             low?: number | null;
             /**
              * High
-             * @description Largest number accepted.
+             * @description Maximum value.
              */
             high?: number | null;
         };
         /**
          * QuestionCondition
-         * @description Ask only after certain answers to another question.
+         * @description Condition for asking a question: certain answers to another question.
          */
         QuestionCondition: {
             /**
              * Question
-             * @description The other question.
+             * @description Name of the other question.
              */
             question: string;
             /**
              * Among
-             * @description The answers after which this one is asked.
+             * @description Answers after which the question is asked.
              */
             among: (boolean | number | string)[];
         };
         /**
          * QuoteCounts
-         * @description How the quotes of a run were placed.
+         * @description Number of quotes of a run by the method of location.
          */
         QuoteCounts: {
             /** Exact */
             exact: number;
             /**
              * Near
-             * @description In another spelling, elided, or with a slip; also what was flagged.
+             * @description Different spelling, omitted words or small deviations; also flagged quotes.
              */
             near: number;
             /**
              * Missing
-             * @description Not in the text, or not to be told where.
+             * @description Not in the text, or at an ambiguous position.
              */
             missing: number;
         };
         /**
          * ReasonedDecision
-         * @description A decision with its reason.
+         * @description Reason for a decision.
          */
         ReasonedDecision: {
             /** Reason */
@@ -4394,33 +4426,45 @@ export interface components {
         };
         /**
          * RecentChange
-         * @description What changed within the last day.
+         * @description Changes within the last day.
          */
         RecentChange: {
             /**
              * Annotations
-             * @description Handed in.
+             * @description Submitted annotations.
              */
             annotations: number;
             /**
              * Marks
-             * @description In them.
+             * @description Marks in these annotations.
              */
             marks: number;
             /**
              * People
-             * @description Who handed something in for the first time.
+             * @description People who submitted something for the first time.
              */
             people: number;
             /**
              * Agreement
-             * @description What it was a day ago; null where it was undefined.
+             * @description Agreement one day ago; null when undefined.
              */
             agreement: number | null;
         };
         /**
+         * RecordedBaseline
+         * @description Agreement of a simple baseline with people, and the judge's agreement minus it.
+         */
+        RecordedBaseline: {
+            /** Name */
+            name: string;
+            agreement: components["schemas"]["RecordedEstimate"];
+            difference: components["schemas"]["RecordedEstimate"];
+            /** Beaten */
+            beaten: boolean;
+        };
+        /**
          * RecordedBias
-         * @description The judge's marks for one of a person's.
+         * @description Judge marks per human mark, by label.
          */
         RecordedBias: {
             /** Label */
@@ -4429,7 +4473,7 @@ export interface components {
         };
         /**
          * RecordedComparison
-         * @description One measure of agreement: people among themselves, the judge with people, and the difference.
+         * @description Agreement by one measure: between people, between judge and people, and the difference.
          */
         RecordedComparison: {
             /** Level */
@@ -4438,7 +4482,7 @@ export interface components {
             measure: string;
             /**
              * Label
-             * @description `any` stands for all labels together.
+             * @description Label, or `any` for all labels together.
              */
             label: string;
             people: components["schemas"]["RecordedEstimate"];
@@ -4449,7 +4493,7 @@ export interface components {
         };
         /**
          * RecordedContest
-         * @description One person beside the judge in the alternative annotator test.
+         * @description Comparison of one person with the judge in the alternative annotator test.
          */
         RecordedContest: {
             /** Person */
@@ -4458,7 +4502,7 @@ export interface components {
             items: number;
             /** Texts */
             texts: number;
-            /** @description How often the judge is at least as close to the others as this person is. */
+            /** @description Share of items on which the judge is at least as close to the other people as this person. */
             advantage: components["schemas"]["RecordedEstimate"];
             /** P */
             p: number | null;
@@ -4472,7 +4516,7 @@ export interface components {
         };
         /**
          * RecordedCost
-         * @description Time and money of one side.
+         * @description Time and cost of the judge or of people.
          */
         RecordedCost: {
             /** Who */
@@ -4481,7 +4525,7 @@ export interface components {
             texts: number;
             /**
              * Confirmed
-             * @description Errors that somebody else marked too.
+             * @description Number of errors that another annotator marked as well.
              */
             confirmed: number;
             /** Seconds */
@@ -4495,7 +4539,7 @@ export interface components {
         };
         /**
          * RecordedEstimate
-         * @description A number with its interval; None where it is undefined, and `why` says why.
+         * @description Value with its interval; None if undefined, with the reason in `why`.
          */
         RecordedEstimate: {
             /** Value */
@@ -4517,7 +4561,7 @@ export interface components {
         };
         /**
          * RecordedOmission
-         * @description Somebody who was left out of the test.
+         * @description Person left out of the test, with the reason.
          */
         RecordedOmission: {
             /** Person */
@@ -4527,7 +4571,7 @@ export interface components {
         };
         /**
          * RecordedProbe
-         * @description What one probe of the judge's reliability shows.
+         * @description Result of one reliability probe.
          */
         RecordedProbe: {
             /** Probe */
@@ -4539,6 +4583,35 @@ export interface components {
             /** Annotator */
             annotator: string;
             effect: components["schemas"]["RecordedEstimate"];
+        };
+        /**
+         * RecordedReplacement
+         * @description Comparison of the judge with people and simple baselines that decides the verdict.
+         */
+        RecordedReplacement: {
+            /** @description Alpha between two people. */
+            people: components["schemas"]["RecordedEstimate"];
+            /** @description Alpha between the judge and a person. */
+            judge: components["schemas"]["RecordedEstimate"];
+            /** @description Judge's alpha divided by people's, with a 90% interval. */
+            ratio: components["schemas"]["RecordedEstimate"];
+            /** Margin */
+            margin: number;
+            /**
+             * Human F1
+             * @description F1 between two people; None for answers.
+             */
+            human_f1: number | null;
+            /** Noninferior */
+            noninferior: boolean;
+            /** Baselines */
+            baselines: components["schemas"]["RecordedBaseline"][];
+            /**
+             * Reason
+             * @description Reason why the data cannot decide.
+             * @default
+             */
+            reason: string;
         };
         /**
          * RecordedScore
@@ -4553,12 +4626,12 @@ export interface components {
         };
         /**
          * RecordedShare
-         * @description Share of people's marks that the judge finds, of one part of them.
+         * @description Share of people's marks that the judge finds, for one subset of the marks.
          */
         RecordedShare: {
             /**
              * Part
-             * @description `all`, `length`, `place`, `label`, `system`; `characters` for the overlap with gold.
+             * @description Type of subset: `all`, `length`, `place`, `label`, `system`, or `characters` for the overlap with gold.
              */
             part: string;
             /** Value */
@@ -4567,14 +4640,14 @@ export interface components {
         };
         /**
          * RecordedTest
-         * @description The alternative annotator test.
+         * @description Alternative annotator test of the judge.
          */
         RecordedTest: {
             /** Epsilon */
             epsilon: number;
             /**
              * Needed
-             * @description People against whom the judge must win.
+             * @description Number of people against whom the judge must win.
              */
             needed: number;
             /** Wins */
@@ -4591,7 +4664,7 @@ export interface components {
         };
         /**
          * RecordedWorth
-         * @description An estimate of marks per text, and how many texts people alone would have to read for the same variance.
+         * @description Estimate of marks per text, with the number of texts that people alone would need for the same variance.
          */
         RecordedWorth: {
             /** Method */
@@ -4605,7 +4678,7 @@ export interface components {
             worth: number | null;
             /**
              * Added
-             * @description How many of them are due to the judge.
+             * @description Number of these texts that the judge adds.
              */
             added?: number | null;
             /** Added Low */
@@ -4620,7 +4693,7 @@ export interface components {
         };
         /**
          * Recruit
-         * @description One person as far as recruiting goes; worker ids stay on the server.
+         * @description Participant with recruitment data. Worker IDs stay on the server.
          */
         Recruit: {
             /** Id */
@@ -4638,13 +4711,13 @@ export interface components {
             stage: "invited" | "working" | "done" | "screened-out";
             /**
              * Reached
-             * @description Where they are on the way; empty before they came.
+             * @description Current phase; empty before the first sign-in.
              * @enum {string}
              */
             reached: "" | "survey" | "instructions" | "training" | "qualification" | "work";
             /**
              * Score
-             * @description Best in the qualification.
+             * @description Best score in the qualification.
              */
             score: number | null;
             /** Passed */
@@ -4664,25 +4737,25 @@ export interface components {
             excluded: boolean;
             /**
              * Cell
-             * @description Of the study's design; empty without one.
+             * @description Cell of the study's design; empty without a design.
              * @default
              */
             cell: string;
             /**
              * Came
-             * @description When they signed in first.
+             * @description Time of the first sign-in.
              */
             came: string | null;
             /**
              * Why
-             * @description Why their work is set aside.
+             * @description Reason for the exclusion.
              * @default
              */
             why: string;
         };
         /**
          * Recruiting
-         * @description Who came, how far they are, what is noticed about them, and what it costs.
+         * @description Participants with their progress, screening signals and cost.
          */
         Recruiting: {
             /** People */
@@ -4692,7 +4765,7 @@ export interface components {
             currency: string;
             /**
              * Cells
-             * @description Of the study's design, those in which somebody is done.
+             * @description Cells of the design that someone has completed.
              * @default []
              */
             cells: components["schemas"]["CellPayRow"][];
@@ -4700,67 +4773,68 @@ export interface components {
             pay_floor: number | null;
             /** Budget */
             budget: number | null;
-            /** @description None where the protocol has none. */
+            /** @description Qualification scores; None when the protocol has no qualification. */
             qualification: components["schemas"]["QualificationScores"] | null;
             /** As Of */
             as_of: string;
         };
         /**
          * Recruitment
-         * @description Where annotators come from, and what they take back to show that they took part.
+         * @description Recruitment platform and completion codes.
          */
         Recruitment: {
             /**
              * Platform
-             * @description Whose ids are read from the link that people open.
+             * @description Platform whose IDs are read from the link that people open.
              * @default
              * @enum {string}
              */
             platform: "" | "prolific" | "mturk";
             /**
              * Completed
-             * @description Code for those who finished; each person gets one of their own when empty.
+             * @description Completion code for people who finished; if empty, each person gets an individual code.
              * @default
              */
             completed: string;
             /**
              * Screened Out
-             * @description Code for those who did not pass the qualification; likewise.
+             * @description Code for people who did not pass the qualification; if empty, each person gets an individual code.
              * @default
              */
             screened_out: string;
             /**
              * No Consent
-             * @description Code for those who do not agree to take part; likewise.
+             * @description Code for people who did not consent; if empty, each person gets an individual code.
              * @default
              */
             no_consent: string;
             /**
              * Back
-             * @description Address to go back to, `{code}` standing for the code; the platform's own when empty.
+             * @description Return address, in which `{code}` is replaced by the code; the platform's own address if empty.
              * @default
              */
             back: string;
             /**
              * Frame
-             * @description Whose pages may show ours inside them, e.g. `https://worker.mturk.com`; otherwise ours open in a tab.
+             * @description Sites that may embed the annotation pages, e.g. `https://worker.mturk.com`; otherwise the pages open in a tab.
              * @default []
              */
             frame: string[];
             /**
              * Batch
-             * @description Texts of one task on the platform (a HIT, a session); the same person may take the next. None: all in one.
+             * @description Texts per task on the platform (a HIT, a session); the same person may take another task. None: all texts in one
+             *     task.
              */
             batch?: number | null;
             /**
              * Reward
-             * @description What the platform itself pays for one finished task; what is owed beyond that is a bonus.
+             * @description Amount that the platform itself pays per finished task; any amount due beyond it is a bonus.
              */
             reward?: number | null;
         };
         /**
          * ReopenRequest
-         * @description Whether places of people who are excluded are given to others.
+         * @description Request to reopen the places of excluded people, or to keep them closed.
          */
         ReopenRequest: {
             /** Reopen */
@@ -4768,7 +4842,7 @@ export interface components {
         };
         /**
          * ResearcherRow
-         * @description Somebody who may see these pages.
+         * @description Researcher with access to the study.
          */
         ResearcherRow: {
             /** Id */
@@ -4783,20 +4857,20 @@ export interface components {
         };
         /**
          * RetryRequest
-         * @description Ask for a text once more.
+         * @description Request to send a text again.
          */
         RetryRequest: {
             /** Document */
             document: string;
             /**
              * Max Tokens
-             * @description As many as before when null.
+             * @description Maximum tokens; unchanged when null.
              */
             max_tokens?: number | null;
         };
         /**
          * RunList
-         * @description All runs of a study, and what can be asked.
+         * @description All runs of a study, and the available models.
          */
         RunList: {
             /** Runs */
@@ -4805,25 +4879,25 @@ export interface components {
             models: components["schemas"]["ModelChoice"][];
             /**
              * Protocols
-             * @description Those of the study; the first is in force.
+             * @description Protocols of the study, the current one first.
              */
             protocols: string[];
             /** Texts */
             texts: number;
             /**
              * Cost
-             * @description Of all runs together.
+             * @description Total cost of all runs.
              */
             cost: number;
             /**
              * Keys
-             * @description Names of environment variables that the server may take keys from.
+             * @description Environment variables from which the server may take keys.
              */
             keys: string[];
         };
         /**
          * RunPage
-         * @description One run with what is to be looked at.
+         * @description Run with its failures and doubtful quotes.
          */
         RunPage: {
             run: components["schemas"]["RunRow"];
@@ -4831,20 +4905,20 @@ export interface components {
             failures: components["schemas"]["FailedText"][];
             /**
              * Quotes
-             * @description Those to look at, the first few hundred.
+             * @description Quotes to review, limited to a few hundred.
              */
             quotes: components["schemas"]["PlacedQuote"][];
         };
         /**
          * RunPreview
-         * @description Exactly what would be sent for one text, and what the whole would cost.
+         * @description Exact request for one text, and the cost of the whole run.
          */
         RunPreview: {
             /** Document */
             document: string;
             /**
              * Number
-             * @description Of the text among those to be asked, from 1.
+             * @description Position of the text among those to send, counted from 1.
              */
             number: number;
             /** Texts */
@@ -4855,7 +4929,7 @@ export interface components {
             messages: components["schemas"]["SentMessage"][];
             /**
              * Tokens
-             * @description About so many in this text's request.
+             * @description Estimated tokens of this request.
              */
             tokens: number;
             /** Prompt */
@@ -4864,57 +4938,57 @@ export interface components {
             likely: number | null;
             /**
              * Most
-             * @description Null where no price is known.
+             * @description Maximum cost; null when no price is known.
              */
             most: number | null;
             /**
              * Same As
-             * @description An earlier run with the same prompt; empty when there is none.
+             * @description Earlier run with the same prompt; empty when there is none.
              */
             same_as: string;
             /**
              * Clash
-             * @description Why the name cannot be used for this; empty when it can.
+             * @description Reason why the run cannot start; empty when it can.
              */
             clash: string;
             /**
              * Others
-             * @description Other prompts of earlier runs, the last one under the same name first.
+             * @description Other prompts of earlier runs, the last one with the same name first.
              */
             others: components["schemas"]["OtherPrompt"][];
         };
         /**
          * RunRow
-         * @description One run: who was asked, how far it is, what came back, and what it cost.
+         * @description Run with its model, progress, results and cost.
          */
         RunRow: {
             /**
              * Id
-             * @description The name of its folder.
+             * @description Name of the run's folder.
              */
             id: string;
             /**
              * Name
-             * @description Of the annotator.
+             * @description Name of the annotator.
              */
             name: string;
             /** Model */
             model: string;
             /**
              * Endpoint
-             * @description Where the model answers: its choice under the study's models, else the host.
+             * @description Endpoint of the model: its name in the study, or the host.
              */
             endpoint: string;
             /**
              * Choice
-             * @description The name under the study's models; empty when it is no longer there.
+             * @description Name of the model in the study; empty when the model was removed.
              */
             choice: string;
             /** Protocol */
             protocol: string;
             /**
              * Prompt
-             * @description Hash of what is asked.
+             * @description Hash of the prompt.
              */
             prompt: string;
             /** Samples */
@@ -4930,24 +5004,24 @@ export interface components {
             state: "running" | "finished" | "stopped";
             /**
              * Why
-             * @description Why it ended early.
+             * @description Reason for an early end.
              */
             why: string;
             /** Created */
             created: string;
             /**
              * When
-             * @description When the state was reached.
+             * @description Time at which the state was reached.
              */
             when: string;
             /**
              * Teeth
-             * @description What came back for each text, in order; with several samples, text by text.
+             * @description Results per text, in order; with several samples, text by text.
              */
             teeth: ("marked" | "no errors" | "answered" | "unreadable" | "refused" | "truncated" | "empty" | "no reply" | "")[];
             /**
              * Look
-             * @description Texts to look at: failures that nobody has decided about.
+             * @description Number of failed texts that need review.
              */
             look: number;
             quotes: components["schemas"]["QuoteCounts"];
@@ -4962,20 +5036,20 @@ export interface components {
         };
         /**
          * SaveResponse
-         * @description The change is on disk.
+         * @description Confirmation that a change is on disk.
          */
         SaveResponse: {
             /** Change */
             change: string;
             /**
              * Version
-             * @description Of the entry now; 0 for `finish`.
+             * @description New version of the entry; 0 for `finish`.
              */
             version: number;
         };
         /**
          * ScreenedPersonRow
-         * @description Somebody to look at before their work is counted.
+         * @description Annotator to review before their work is counted.
          */
         ScreenedPersonRow: {
             /** Annotator */
@@ -4993,17 +5067,17 @@ export interface components {
         };
         /**
          * SecondPass
-         * @description The second pass: whether it runs, how far it is, and what it changed.
+         * @description Progress and results of the second pass.
          */
         SecondPass: {
             /**
              * Round
-             * @description 0 as long as only the first pass is given out.
+             * @description Current pass; 0 during the first pass.
              */
             round: number;
             /**
              * Wanted
-             * @description Texts to be looked at again, over all annotators.
+             * @description Texts to review again, over all annotators.
              */
             wanted: number;
             /** Begun */
@@ -5012,12 +5086,12 @@ export interface components {
             done: number;
             /**
              * Rows
-             * @description One for each annotator, all of them last.
+             * @description One row per annotator, then a row for all annotators.
              */
             rows: components["schemas"]["SecondPassRow"][];
             /**
              * Agreement
-             * @description Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done.
+             * @description Krippendorff's alpha on words for any label, with the same people and texts; empty before a text is done.
              */
             agreement: {
                 [key: string]: components["schemas"]["Figure"];
@@ -5030,7 +5104,7 @@ export interface components {
         };
         /**
          * SecondPassRow
-         * @description What became of one annotator's marks in the second pass.
+         * @description Changes to one annotator's marks in the second pass.
          */
         SecondPassRow: {
             /** Annotator */
@@ -5060,35 +5134,35 @@ export interface components {
         };
         /**
          * Segment
-         * @description One part of a document: a paragraph, a section with its title, a turn with its role.
+         * @description One segment of a document: a paragraph, a section with its title, or a turn with its role.
          */
         Segment: {
             /**
              * Start
-             * @description First code point in the text.
+             * @description Start in code points.
              */
             start: number;
             /**
              * End
-             * @description One past the last code point.
+             * @description End in code points, exclusive.
              */
             end: number;
             /**
              * Title
-             * @description A section's heading or type.
+             * @description Heading or type of a section.
              * @default
              */
             title: string;
             /**
              * Role
-             * @description Who speaks, in a conversation.
+             * @description Speaker in a conversation.
              * @default
              */
             role: string;
         };
         /**
          * SentMessage
-         * @description A message as the model gets it.
+         * @description Message as sent to the model.
          */
         SentMessage: {
             /** Role */
@@ -5098,7 +5172,7 @@ export interface components {
         };
         /**
          * SentPiece
-         * @description A stretch of a message: the template's own words, or what a variable was filled with.
+         * @description Part of a message: text of the template, or the value of a variable.
          */
         SentPiece: {
             /** Variable */
@@ -5108,87 +5182,88 @@ export interface components {
         };
         /**
          * Settings
-         * @description `study.yaml`: what a study is called and how it is run.
+         * @description Contents of `study.yaml`: title and settings of a study.
          */
         Settings: {
             /**
              * Title
-             * @description Shown on pages and reports.
+             * @description Title shown on pages and in reports.
              * @default
              */
             title: string;
             /**
              * Protocols
-             * @description Names and versions; the first is the default.
+             * @description Names and versions of protocols; the first is the default.
              * @default []
              */
             protocols: string[];
             /**
              * Annotators
-             * @description How many annotators each document should get.
+             * @description Annotators required per document.
              */
             annotators?: number | null;
             /**
              * Strata
-             * @description Document meta that assignment balances, e.g. `model`.
+             * @description Meta fields that assignment balances, e.g. `model`.
              * @default []
              */
             strata: string[];
             /**
              * Quotas
-             * @description Most annotations per condition of annotators or per value of a stratum, by its name.
+             * @description Maximum annotations per condition of annotators or per value of a stratum, by name.
              */
             quotas?: {
                 [key: string]: number;
             };
             /**
              * Attention Checks
-             * @description Ids of documents whose answers are known: a gold annotation says them.
+             * @description IDs of documents with known answers, which a gold annotation provides.
              * @default []
              */
             attention_checks: string[];
             /**
              * Models
-             * @description Language models by the name that `finecomb annotate --model` takes; also the ids of their annotators.
+             * @description Language models by the name that `finecomb annotate --model` takes; the names are also the IDs of their
+             *     annotators.
              */
             models?: {
                 [key: string]: components["schemas"]["ModelSettings"];
             };
-            /** @description Machine marks shown to annotators; none unless set. */
+            /** @description Machine marks suggested to annotators (default: none). */
             offer?: components["schemas"]["Offer"] | null;
             /**
-             * @description Which text comes next: the one where the interval of the mean over all texts shrinks most; without it, the one
-             *     with fewest annotators.
+             * @description Adaptive assignment of the text that most reduces the confidence interval of the mean; without it, the text with
+             *     the fewest annotators comes next.
              */
             allocation?: components["schemas"]["Allocation"] | null;
             /**
              * Skip
-             * @description Phases of the protocol that are left out, e.g. for people who were trained elsewhere.
+             * @description Phases of the protocol to skip, e.g. for people who were trained elsewhere.
              * @default []
              */
             skip: ("consent" | "survey" | "instructions" | "training" | "qualification")[];
             /**
              * Mode
-             * @description Which of the protocol's `modes` is in force, e.g. `in-the-data`; the protocol's own when empty.
+             * @description Active mode of the protocol, e.g. `in-the-data` (default: the protocol's own).
              * @default
              */
             mode: string;
             /**
              * Planned
-             * @description The tables that will be computed, as commands without the study, e.g. `test --what scores --by condition`.
+             * @description Planned analyses, as commands without the study, e.g. `test --what scores --by condition`.
              * @default []
              */
             planned: string[];
-            /** @description The marks to be judged where the study is an audit of them. */
+            /** @description Marks to judge, if the study is an audit of marks. */
             audit?: components["schemas"]["AuditPlan"] | null;
             /**
              * Round
-             * @description Which pass is given out: 0 for the first; 1 for the second, in which annotators see the others' marks.
+             * @description Assigned pass: 0 for the first; 1 for the second, in which annotators see the marks of others.
              * @default 0
              */
             round: number;
             /**
-             * @description Where annotators come from.
+             * @description Recruitment platform and completion codes.
              * @default {
              *       "platform": "",
              *       "completed": "",
@@ -5199,17 +5274,17 @@ export interface components {
              *     }
              */
             recruitment: components["schemas"]["Recruitment"];
-            /** @description Cells to be filled with accepted people; without one, every text gets so many annotators. */
+            /** @description Cells to be filled with accepted people; without a design, every text gets the same number of annotators. */
             design?: components["schemas"]["Design"] | null;
             /**
              * Lease
-             * @description Minutes that a text is kept for somebody who does nothing.
+             * @description Minutes for which a text stays assigned to an inactive annotator.
              * @default 120
              */
             lease: number;
             /**
              * Pilot
-             * @description How many documents are handed out in pilot mode.
+             * @description Number of documents assigned in pilot mode.
              * @default 5
              */
             pilot: number;
@@ -5220,53 +5295,53 @@ export interface components {
             price?: number | null;
             /**
              * Base Pay
-             * @description Pay for taking part, also for those who do not pass the qualification.
+             * @description Pay for participation, including people who do not pass the qualification.
              * @default 0
              */
             base_pay: number;
             /**
              * Pay Floor
-             * @description What an hour of work pays at least; where the people of a cell got less, its page names the bonus they lack.
+             * @description Minimum hourly pay; the page of a cell whose people earned less shows the bonus that is due.
              */
             pay_floor?: number | null;
             /**
              * Fees
-             * @description The platform's share on top of pay, e.g. 0.2.
+             * @description Platform fee as a share of pay, e.g. 0.2.
              * @default 0
              */
             fees: number;
             /**
              * Staff Minutes
-             * @description Minutes that staff spent on the study so far.
+             * @description Minutes of staff time spent on the study so far.
              * @default 0
              */
             staff_minutes: number;
             /**
              * Staff Rate
-             * @description What an hour of staff costs.
+             * @description Hourly cost of staff.
              * @default 0
              */
             staff_rate: number;
             /**
              * Budget
-             * @description What the people may cost in all; cost is drawn against it, and nothing stops when it is spent.
+             * @description Budget for participants; charts show it next to the cost, and exceeding it does not stop the study.
              */
             budget?: number | null;
             /**
              * Currency
-             * @description Of all amounts; that of a design which pays people goes before it.
+             * @description Currency of all amounts; the currency of a design with pay takes precedence.
              * @default USD
              */
             currency: string;
             /**
              * Seed
-             * @description For assignment and sampling.
+             * @description Seed for assignment and sampling.
              * @default 0
              */
             seed: number;
             /**
              * Meta
-             * @description Anything else.
+             * @description Additional data.
              */
             meta?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -5274,7 +5349,7 @@ export interface components {
         };
         /**
          * SignInLink
-         * @description A link; it works once and is shown once.
+         * @description Single-use link, shown once.
          */
         SignInLink: {
             /** Url */
@@ -5282,7 +5357,7 @@ export interface components {
         };
         /**
          * SignInResponse
-         * @description The cookie is set; `GET /api/me` says the rest.
+         * @description Confirmation of sign-in; the cookie is set, and `GET /api/me` has the details.
          */
         SignInResponse: {
             /** Annotator */
@@ -5292,7 +5367,7 @@ export interface components {
         };
         /**
          * SignedInResearcher
-         * @description Which researcher is signed in.
+         * @description Signed-in researcher.
          */
         SignedInResearcher: {
             /** Researcher */
@@ -5304,7 +5379,7 @@ export interface components {
             role: "viewer" | "editor" | "owner";
             /**
              * Title
-             * @description Of the study.
+             * @description Title of the study.
              */
             title: string;
             /**
@@ -5314,47 +5389,47 @@ export interface components {
             state: "pilot" | "open" | "paused" | "closed";
             /**
              * Csrf
-             * @description To be sent as `X-Finecomb-Token` with every request that changes something.
+             * @description Token to send as `X-Finecomb-Token` with every request that changes something.
              */
             csrf: string;
         };
         /**
          * Solution
-         * @description A mark as an author writes it: by quote, not by offset.
+         * @description A mark written by a protocol author, with a quote instead of offsets.
          */
         Solution: {
             /**
              * Quote
-             * @description The words marked; empty for an omission, which needs `before`.
+             * @description Marked words; empty for an omission, which requires `before`.
              * @default
              */
             quote: string;
             /**
              * Before
-             * @description For an omission: the words before which something is missing.
+             * @description For an omission, the words before which something is missing.
              * @default
              */
             before: string;
             /**
              * Label
-             * @description The label it carries.
+             * @description Label of the mark.
              */
             label?: string | null;
             /**
              * Nth
-             * @description Which occurrence of the quote (or of `before`), counted from 1.
+             * @description Occurrence of the quote (or of `before`), from 1.
              * @default 1
              */
             nth: number;
             /**
              * Part
-             * @description The text or the name of a context.
+             * @description `text` or the name of a context.
              * @default text
              */
             part: string;
             /**
              * Antecedent
-             * @description The earlier words it refers to, by quote.
+             * @description Quote of the earlier words that the mark refers to.
              * @default
              */
             antecedent: string;
@@ -5368,14 +5443,14 @@ export interface components {
             };
             /**
              * Why
-             * @description The reason, shown as feedback.
+             * @description Explanation, shown as feedback.
              * @default
              */
             why: string;
         };
         /**
          * SolutionResult
-         * @description A known error of an exercise, as it is shown afterwards.
+         * @description Known error of an exercise, as shown afterwards.
          */
         SolutionResult: {
             /** Spans */
@@ -5410,19 +5485,19 @@ export interface components {
             why: string;
             /**
              * Mark
-             * @description The annotator's mark that found it; None when it was missed.
+             * @description ID of the annotator's mark that found the error; None when the error was missed.
              */
             mark?: string | null;
             /**
              * Points
-             * @description What finding it earned.
+             * @description Points earned for the error.
              * @default 0
              */
             points: number;
         };
         /**
          * StaleCondition
-         * @description One of the conditions that end a contract, and whether it has come about.
+         * @description Condition that ends the validity of a calibration, and its current state.
          */
         StaleCondition: {
             /** Condition */
@@ -5440,14 +5515,14 @@ export interface components {
         };
         /**
          * StepCompletion
-         * @description A page was read or answered; saying so twice is saying so once.
+         * @description Completion of an onboarding page. Repeating it changes nothing.
          */
         StepCompletion: {
             /** Change */
             change: string;
             /**
              * Answers
-             * @description Of a survey.
+             * @description Survey answers.
              * @default {}
              */
             answers: {
@@ -5455,14 +5530,14 @@ export interface components {
             };
             /**
              * Active
-             * @description Active seconds on it.
+             * @description Active seconds on the page.
              * @default 0
              */
             active: number;
         };
         /**
          * StudyConfig
-         * @description How the study is run.
+         * @description State and settings of the study.
          */
         StudyConfig: {
             /**
@@ -5473,7 +5548,7 @@ export interface components {
             settings: components["schemas"]["Settings"];
             /**
              * Per Document
-             * @description Annotators that each document gets when the settings do not say: the protocol's number.
+             * @description Default number of annotators per document, from the protocol.
              */
             per_document: number;
             /** Protocols */
@@ -5482,7 +5557,7 @@ export interface components {
             documents: number;
             /**
              * Facts
-             * @description Names of document meta that assignment can balance.
+             * @description Keys of document meta that can be used as strata.
              */
             facts: string[];
             /**
@@ -5493,7 +5568,7 @@ export interface components {
         };
         /**
          * StudyProgress
-         * @description How much of what is planned is there.
+         * @description Progress towards a planned total.
          */
         StudyProgress: {
             /** Done */
@@ -5503,7 +5578,7 @@ export interface components {
         };
         /**
          * SuggestionBody
-         * @description What was decided about an offered mark.
+         * @description Decision about an offered mark.
          */
         SuggestionBody: {
             /**
@@ -5513,57 +5588,57 @@ export interface components {
             decision: "accepted" | "edited" | "rejected";
             /**
              * Mark
-             * @description The mark that was made of it.
+             * @description Mark made from the offered one.
              */
             mark?: string | null;
         };
         /**
          * SuggestionChange
-         * @description A save of a decision about an offered mark.
+         * @description Save request for a decision about an offered mark.
          */
         SuggestionChange: {
             /**
              * Change
-             * @description Made by the browser; a repeated one is answered as the first was.
+             * @description ID created by the browser. A repeated ID gets the response of the first request.
              */
             change: string;
             /**
              * Base
-             * @description The version that was changed; 0 for a new entry. Another one on the server is a `conflict`.
+             * @description Version that was changed; 0 for a new entry. Another version on the server is a `conflict`.
              * @default 0
              */
             base: number;
-            /** @description None deletes. */
+            /** @description New content; None deletes the entry. */
             body?: components["schemas"]["SuggestionBody"] | null;
             /**
              * Active
-             * @description Active seconds in this task so far; the server keeps the most, and never more than wall time.
+             * @description Active seconds in this task so far. The server keeps the maximum, limited to the elapsed time.
              * @default 0
              */
             active: number;
         };
         /**
          * SuggestionEntry
-         * @description A decision about an offered mark with its version.
+         * @description Decision about an offered mark with its version.
          */
         SuggestionEntry: {
             /**
              * Id
-             * @description Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
-             *     offered mark's id.
+             * @description Created by the browser for marks, `start-end` for judged parts, `text` for answers, and the offered mark's ID for
+             *     decisions.
              */
             id: string;
             /**
              * Version
-             * @description Counted up by the server with every accepted change.
+             * @description Version, increased by the server with each accepted change.
              */
             version: number;
-            /** @description None when it was deleted. */
+            /** @description Content; None when deleted. */
             body: components["schemas"]["SuggestionBody"] | null;
         };
         /**
          * SuggestionRow
-         * @description A reason to set an annotation aside, for a person to decide.
+         * @description Suggested exclusion of an annotation, for a researcher to decide.
          */
         SuggestionRow: {
             /** Annotation */
@@ -5590,25 +5665,25 @@ export interface components {
         };
         /**
          * Task
-         * @description One text to judge, with what was done so far.
+         * @description Text to annotate, with the work so far.
          */
         Task: {
             /**
              * Id
-             * @description Opaque; says nothing about the text.
+             * @description Opaque ID, which reveals nothing about the text.
              */
             id: string;
             /**
              * Number
-             * @description Counted from 1 in this annotator's order.
+             * @description Position in the annotator's order, counted from 1.
              */
             number: number;
             /** Text */
             text: string;
             /**
              * Context
-             * @description Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
-             *     their place, and so they are in answers and marks.
+             * @description Named contexts, unless the protocol hides them. The texts of a pair are named `first` and `second` by position,
+             *     in answers and marks as well.
              * @default {}
              */
             context: {
@@ -5616,14 +5691,14 @@ export interface components {
             };
             /**
              * Parts
-             * @description Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
-             *     and the next one is sent once that was; of later parts only their place is told.
+             * @description Parts, when the protocol goes part by part. When errors are marked, `text` ends with the part to judge, and the
+             *     next one is sent after that. Later parts have only their offsets.
              * @default []
              */
             parts: components["schemas"]["TextPart"][];
             /**
              * Sentences
-             * @description Start and end of the sentences by part, where a label goes with whole ones.
+             * @description Offsets of the sentences by part, when a label covers whole sentences.
              * @default {}
              */
             sentences: {
@@ -5632,7 +5707,7 @@ export interface components {
                     number
                 ][];
             };
-            /** @description Where the protocol shows it. */
+            /** @description Data, when the protocol shows it. */
             data?: components["schemas"]["JsonValue"];
             /**
              * Offered
@@ -5642,7 +5717,7 @@ export interface components {
             offered: components["schemas"]["OfferedMark"][];
             /**
              * Marks
-             * @description Without deleted ones, here and below.
+             * @description Marks, without deleted ones. The fields below omit deleted entries as well.
              * @default []
              */
             marks: components["schemas"]["MarkEntry"][];
@@ -5654,7 +5729,7 @@ export interface components {
             answers?: components["schemas"]["AnswersEntry"] | null;
             /**
              * Decisions
-             * @description What was decided about offered marks.
+             * @description Decisions about offered marks.
              * @default []
              */
             decisions: components["schemas"]["SuggestionEntry"][];
@@ -5664,13 +5739,13 @@ export interface components {
              * @enum {string}
              */
             phase: "training" | "qualification" | "work";
-            /** @description In training and qualification. */
+            /** @description Exercise, in training and qualification. */
             practice?: components["schemas"]["Practice"] | null;
-            /** @description Where somebody's work is judged rather than the text. */
+            /** @description Work to judge, when the task is not about the text. */
             about?: components["schemas"]["JudgedWork"] | null;
             /**
              * Round
-             * @description 1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt.
+             * @description 1 in the second pass, where `offered` are the marks of others; in the qualification, the attempt.
              * @default 0
              */
             round: number;
@@ -5688,13 +5763,13 @@ export interface components {
             active: number;
             /**
              * Lease
-             * @description Until when it is kept for this annotator; every save renews it.
+             * @description Time until which the task is reserved for this annotator; each save renews it.
              */
             lease?: string | null;
         };
         /**
          * TaskSummary
-         * @description A task in the annotator's list: one tooth of the comb.
+         * @description Task in the annotator's list.
          */
         TaskSummary: {
             /** Id */
@@ -5709,7 +5784,7 @@ export interface components {
         };
         /**
          * TextPart
-         * @description One part of a text that is judged part by part.
+         * @description Part of a text that is judged part by part.
          */
         TextPart: {
             /** Start */
@@ -5729,23 +5804,23 @@ export interface components {
         };
         /**
          * UnanimousDisputes
-         * @description Places that all agree on, taken in one go.
+         * @description Disputes with unanimous marks to accept.
          */
         UnanimousDisputes: {
             /**
              * Places
-             * @description Those that were looked at; none for a text in which nobody marked anything.
+             * @description Keys of the disputes shown; empty for a text without marks.
              */
             places: string[];
         };
         /**
          * UnitBody
-         * @description A part that was judged; being there says it was seen, also without marks.
+         * @description Judged part. Its presence means that the part was read, even without marks.
          */
         UnitBody: {
             /**
              * Answers
-             * @description To the unit's questions; `cannot_judge` with a reason.
+             * @description Answers to the unit questions, or `cannot_judge` with a reason.
              * @default {}
              */
             answers: {
@@ -5753,72 +5828,72 @@ export interface components {
             };
             /**
              * Seconds
-             * @description Active time spent on it.
+             * @description Active seconds spent on the part.
              * @default 0
              */
             seconds: number;
         };
         /**
          * UnitChange
-         * @description A save of a judged part.
+         * @description Save request for a judged part.
          */
         UnitChange: {
             /**
              * Change
-             * @description Made by the browser; a repeated one is answered as the first was.
+             * @description ID created by the browser. A repeated ID gets the response of the first request.
              */
             change: string;
             /**
              * Base
-             * @description The version that was changed; 0 for a new entry. Another one on the server is a `conflict`.
+             * @description Version that was changed; 0 for a new entry. Another version on the server is a `conflict`.
              * @default 0
              */
             base: number;
-            /** @description None deletes. */
+            /** @description New content; None deletes the entry. */
             body?: components["schemas"]["UnitBody"] | null;
             /**
              * Active
-             * @description Active seconds in this task so far; the server keeps the most, and never more than wall time.
+             * @description Active seconds in this task so far. The server keeps the maximum, limited to the elapsed time.
              * @default 0
              */
             active: number;
         };
         /**
          * UnitEntry
-         * @description A judged part with its version.
+         * @description Judged part with its version.
          */
         UnitEntry: {
             /**
              * Id
-             * @description Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
-             *     offered mark's id.
+             * @description Created by the browser for marks, `start-end` for judged parts, `text` for answers, and the offered mark's ID for
+             *     decisions.
              */
             id: string;
             /**
              * Version
-             * @description Counted up by the server with every accepted change.
+             * @description Version, increased by the server with each accepted change.
              */
             version: number;
-            /** @description None when it was deleted. */
+            /** @description Content; None when deleted. */
             body: components["schemas"]["UnitBody"] | null;
         };
         /**
          * UploadResult
-         * @description What an upload brought.
+         * @description Result of an upload.
          */
         UploadResult: {
             /** Documents */
             documents: number;
             /**
              * Notes
-             * @description What the reader of the file had to say.
+             * @description Notes about the file.
              * @default []
              */
             notes: string[];
         };
         /**
          * WatchedFigure
-         * @description A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough.
+         * @description Mean over texts with an interval that is valid at any time, so that collection may stop once it is narrow.
          */
         WatchedFigure: {
             /**
@@ -5828,13 +5903,13 @@ export interface components {
             measure: "texts with an error" | "marks per text";
             /**
              * Kind
-             * @description `bounded` holds exactly from the first text on, `counts` nearly and from 30 texts on.
+             * @description Kind of interval: `bounded` is exact from the first text on; `counts` is approximate and starts at 30 texts.
              * @enum {string}
              */
             kind: "bounded" | "counts";
             /**
              * Says
-             * @description Which kind of interval it is, in words.
+             * @description Description of the interval.
              */
             says: string;
             /** Texts */
@@ -5843,17 +5918,17 @@ export interface components {
         };
         /**
          * Welcome
-         * @description What a link opens, before anybody is signed in.
+         * @description Study behind a link, before sign-in.
          */
         Welcome: {
             /**
              * Title
-             * @description Of the study.
+             * @description Title of the study.
              */
             title: string;
             /**
              * Personal
-             * @description Whether the link is one person's own; by the open link everybody comes in as somebody new.
+             * @description True for a personal link; the open link registers a new person.
              */
             personal: boolean;
             /**
@@ -5865,72 +5940,73 @@ export interface components {
             summary: string;
             /**
              * Consent
-             * @description What people agree to by starting.
+             * @description Terms that people accept by starting.
              * @default
              */
             consent: string;
             /**
              * Preview
-             * @description Whether somebody only looks, before having accepted the work on a platform: nobody can start then.
+             * @description True when the task was not accepted on the platform yet, so that work cannot start.
              * @default false
              */
             preview: boolean;
             /**
              * Window
-             * @description Whether the page wants a tab of its own where it finds itself inside a platform's page.
+             * @description True when the page should open in its own tab instead of the platform's frame.
              * @default false
              */
             window: boolean;
         };
         /**
          * Work
-         * @description What is put before an annotator at a time, and how often.
+         * @description Task assignment: the unit of work, and how many annotations each document needs.
          */
         Work: {
             /**
              * Unit
-             * @description `segment` goes part by part; `annotation` and `mark` judge somebody's work; `pair` compares two texts.
+             * @description Unit of work: `segment` shows one segment at a time, `annotation` and `mark` judge existing work, `pair` compares
+             *     two texts.
              * @default document
              * @enum {string}
              */
             unit: "document" | "segment" | "annotation" | "mark" | "pair";
             /**
              * Sentences
-             * @description Sentences per part where a text has no segments.
+             * @description Sentences per segment, for texts without segments.
              * @default 3
              */
             sentences: number;
             /**
              * Annotators
-             * @description How many each document should get.
+             * @description Annotations required per document.
              * @default 3
              */
             annotators: number;
             /**
              * Texts
-             * @description How many texts a person gets, when it is fixed.
+             * @description Texts per person, if fixed.
              */
             texts?: number | null;
             /**
              * Within
-             * @description Document meta that all texts of one person share, e.g. `domain` and `model`; human texts go with every model.
+             * @description Meta fields that all texts of one person share, e.g. `domain` and `model`; human texts go with every model.
              * @default []
              */
             within: string[];
             /**
              * Once
-             * @description One person takes part only once, across all conditions.
+             * @description Allow each person to take part only once, across all conditions.
              * @default false
              */
             once: boolean;
             /**
              * Data
-             * @description Show `document.data` beside the text.
+             * @description Show `document.data` next to the text.
              * @default false
              */
             data: boolean;
             /**
-             * @description How it is shown; a box score has a page of its own.
+             * @description Display of the data; box scores have a page of their own.
              * @default {
              *       "titles": {},
              *       "order": [],
@@ -5940,21 +6016,21 @@ export interface components {
             view: components["schemas"]["DataView"];
             /**
              * Context
-             * @description Where the named contexts are shown.
+             * @description Position of the named contexts on the page.
              * @default above
              * @enum {string}
              */
             context: "above" | "beside" | "hidden";
             /**
              * Verify
-             * @description In training, compare answers with the solution at once.
+             * @description In training, compare answers with the solution immediately.
              * @default false
              */
             verify: boolean;
         };
         /**
          * WrittenComment
-         * @description Something an annotator wrote about a text as a whole.
+         * @description Comment about a whole text.
          */
         WrittenComment: {
             /** Document */
@@ -5999,6 +6075,7 @@ export type CalibrationPage = components['schemas']['CalibrationPage'];
 export type CalibrationRecord = components['schemas']['CalibrationRecord'];
 export type CellBlock = components['schemas']['CellBlock'];
 export type CellPayRow = components['schemas']['CellPayRow'];
+export type ChunkSize = components['schemas']['ChunkSize'];
 export type Costs = components['schemas']['Costs'];
 export type DataView = components['schemas']['DataView'];
 export type DecisionCard = components['schemas']['DecisionCard'];
@@ -6076,6 +6153,7 @@ export type QuestionCondition = components['schemas']['QuestionCondition'];
 export type QuoteCounts = components['schemas']['QuoteCounts'];
 export type ReasonedDecision = components['schemas']['ReasonedDecision'];
 export type RecentChange = components['schemas']['RecentChange'];
+export type RecordedBaseline = components['schemas']['RecordedBaseline'];
 export type RecordedBias = components['schemas']['RecordedBias'];
 export type RecordedComparison = components['schemas']['RecordedComparison'];
 export type RecordedContest = components['schemas']['RecordedContest'];
@@ -6083,6 +6161,7 @@ export type RecordedCost = components['schemas']['RecordedCost'];
 export type RecordedEstimate = components['schemas']['RecordedEstimate'];
 export type RecordedOmission = components['schemas']['RecordedOmission'];
 export type RecordedProbe = components['schemas']['RecordedProbe'];
+export type RecordedReplacement = components['schemas']['RecordedReplacement'];
 export type RecordedScore = components['schemas']['RecordedScore'];
 export type RecordedShare = components['schemas']['RecordedShare'];
 export type RecordedTest = components['schemas']['RecordedTest'];
@@ -6897,7 +6976,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description As before */
+            /** @description Not modified */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -7031,7 +7110,7 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentPage"];
                 };
             };
-            /** @description As before */
+            /** @description Not modified */
             304: {
                 headers: {
                     [name: string]: unknown;

@@ -42,7 +42,7 @@ test.each([
   }
 });
 
-test("every slot has a line, and no colour is used twice", () => {
+test("every slot has a line, and each colour is used once", () => {
   for (const slot of SLOTS) expect(css).toContain(`--ln-${slot}:`);
   for (const tokens of [light, dark]) expect(new Set(SLOTS.map((slot) => tokens[`c-${slot}`])).size).toBe(SLOTS.length);
 });

@@ -1,4 +1,4 @@
-/** What goes between the server and the researcher's pages, by the names of `finecomb.server.researchers.schema`. */
+/** Types exchanged between the server and researcher pages, by the names of `finecomb.server.researchers.schema`. */
 import type {
   Overview,
   Recruitment as SendableRecruitment,
@@ -50,7 +50,7 @@ export type Me = SignedInResearcher;
 export type Role = Me["role"];
 export type State = Overview["state"];
 export type DocumentFilter = "all" | "unfinished" | "disputed";
-/** Settings as they come from the server, where every one of them is there. */
+/** Settings as received; all fields are present. */
 export type Settings = Required<Sendable> & { recruitment: Recruitment };
 export type Recruitment = Required<SendableRecruitment>;
 export type StudyConfig = Described & { settings: Settings };

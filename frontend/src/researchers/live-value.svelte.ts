@@ -3,10 +3,10 @@ import { errorText } from "./session.svelte";
 
 const POLL_INTERVAL = 15_000;
 
-/** Something that the server computes and that changes while people work; asked for again and again, quietly. */
+/** Value that the server computes and that changes during the study, polled in the background. */
 export class LiveValue<T> {
   value = $state.raw<T | null>(null);
-  /** Why the last question was not answered, in words: what is shown may be old. */
+  /** Reason why the last request failed; the shown value may be out of date. */
   problem = $state("");
 
   constructor(
@@ -14,7 +14,7 @@ export class LiveValue<T> {
     private readonly path: string,
   ) {}
 
-  /** Ask now. The browser keeps the last answer and its tag, so an unchanged one costs a few bytes. */
+  /** Request the value now. The browser caches it by ETag, so that an unchanged value costs a few bytes. */
   async reload(): Promise<void> {
     try {
       this.value = await this.api.get<T>(this.path);
@@ -24,7 +24,7 @@ export class LiveValue<T> {
     }
   }
 
-  /** Ask now and then, as long as the page can be seen; returns how to stop. */
+  /** Poll while the page is visible; return a function that stops. */
   startPolling(): () => void {
     void this.reload();
     const timer = setInterval(() => document.visibilityState === "visible" && void this.reload(), POLL_INTERVAL);

@@ -1,7 +1,7 @@
 import { ServerError, UnreachableError, type Api } from "../lib/api";
 import type { ErrorResponse } from "../lib/api-types";
 
-/** Send a file as it is; `api` itself speaks JSON only. */
+/** Upload a file as it is, because `api` sends only JSON. */
 export async function uploadFile<T>(api: Api, path: string, file: File): Promise<T> {
   const headers = { "X-Finecomb-Token": api.token, "Content-Type": "application/octet-stream" };
   const answer = await fetchOrThrow(path, { method: "POST", headers, body: file });
@@ -15,7 +15,7 @@ export async function patchFields<T>(api: Api, path: string, changes: unknown): 
   return (await answer.json()) as T;
 }
 
-/** Fetch a file and hand it to the browser under `name`; what the server refuses is thrown instead. */
+/** Download a file under `name`; throw the error if the server rejects the request. */
 export async function downloadFile(path: string, name: string): Promise<void> {
   const answer = await fetchOrThrow(path, {});
   const link = document.createElement("a");

@@ -1,33 +1,34 @@
 import { getContext, setContext } from "svelte";
 import { Api, ServerError } from "../lib/api";
 import { t } from "../lib/catalogue/researchers.en";
-import { parseRoute } from "./route";
+import { parseRoute, type Route } from "./route";
 import type { Me, Role, State } from "./api-types";
 
 const ROLES: readonly Role[] = ["viewer", "editor", "owner"];
 
-/** What all pages share: who is signed in, where they are, and what was last said to them. */
+/** State shared by all pages: the signed-in researcher, the route, and the last messages. */
 export class ResearcherSession {
   readonly api = new Api();
   me = $state.raw<Me | null>(null);
   isSignedOut = $state(false);
-  route = $state.raw(parseRoute(location.hash));
-  /** Said politely; the last thing that worked. */
+  route: Route;
+  /** Last success message, announced politely. */
   statusMessage = $state("");
-  /** Said at once; the last thing that did not. */
+  /** Last error message, announced assertively. */
   errorMessage = $state("");
 
-  constructor() {
+  constructor(pages: readonly string[]) {
+    this.route = $state.raw(parseRoute(location.hash, pages));
     addEventListener("hashchange", () => {
-      this.route = parseRoute(location.hash);
+      this.route = parseRoute(location.hash, pages);
       [this.statusMessage, this.errorMessage] = ["", ""];
     });
   }
 
-  /** Whether whoever is signed in may do what `role` may. */
+  /** Return true if the signed-in researcher has the rights of `role`. */
   hasRole = (role: Role): boolean => this.me !== null && ROLES.indexOf(this.me.role) >= ROLES.indexOf(role);
 
-  /** Find out who is signed in. */
+  /** Load the signed-in researcher. */
   async signIn(): Promise<void> {
     await this.runAction(async () => {
       this.me = await this.api.get<Me>("/api/admin/session");
@@ -35,7 +36,7 @@ export class ResearcherSession {
     });
   }
 
-  /** Do something that may fail, say what came of it, and tell whether it worked. Without words, what was said last stays. */
+  /** Run an action, report its outcome, and return true on success. Without a message, the previous one stays. */
   async runAction<T>(action: () => Promise<T>, done: string | ((result: T) => string) = ""): Promise<boolean> {
     try {
       const result = await action();
@@ -57,16 +58,17 @@ export class ResearcherSession {
     await this.refresh();
   }
 
-  /** Ask again what holds for the whole study, leaving what was said last in place. */
+  /** Reload the state of the study and keep the last message. */
   async refresh(): Promise<void> {
     this.me = await this.api.get<Me>("/api/admin/session").catch(() => this.me);
   }
 }
 
-/** What to say about something that failed. */
+/** Return the message of an error. */
 export const errorText = (error: unknown): string =>
   error instanceof ServerError ? error.problem.say : t("unreachable");
 
 const SESSION_KEY = Symbol("session");
-export const provideSession = (): ResearcherSession => setContext(SESSION_KEY, new ResearcherSession());
+export const provideSession = (pages: readonly string[]): ResearcherSession =>
+  setContext(SESSION_KEY, new ResearcherSession(pages));
 export const useSession = (): ResearcherSession => getContext<ResearcherSession>(SESSION_KEY);

@@ -1,1 +1,1 @@
-"""Machines that annotate: language models, detectors and checkers, and simulated annotators."""
+"""Automatic annotators: language models, detectors, fact checkers and simulated annotators."""

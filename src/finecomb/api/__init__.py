@@ -1,1 +1,1 @@
-"""The functions of `import finecomb as fc`: one for every command, called by the command line and the server alike."""
+"""Public functions of `import finecomb as fc`, one per command; the command line and the server call them."""

@@ -6,25 +6,42 @@ import functools
 import importlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from finecomb import formats
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
-from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, changed_parameters, public
+from finecomb.api.parameters import (
+    Bounds,
+    Count,
+    Names,
+    PositiveInt,
+    Share,
+    StudyLike,
+    Values,
+    as_names,
+    as_study,
+    as_values,
+    changed_parameters,
+    public,
+)
 from finecomb.api.planned_tests import parse_planned_tests
 from finecomb.api.progress import Progress, steps
 from finecomb.api.running_server import StudyServer
 from finecomb.api.served_studies import ServedStudy, open_database, open_served_study, open_work
-from finecomb.collection.database.location import DATABASE_FILENAME, parse_location, served_location, work_location
+from finecomb.collection.database.location import (
+    DATABASE_FILENAME,
+    existing_database_location,
+    parse_location,
+    study_database_location,
+)
 from finecomb.collection.exercises import (
     exercises_from_study,
+    protocol_with_qualification_test,
+    protocol_with_training_exercises,
     solvability_warnings,
-    with_qualification_test,
-    with_training_exercises,
 )
 from finecomb.collection.pay import (
     Earnings,
@@ -32,21 +49,28 @@ from finecomb.collection.pay import (
     compute_earnings,
     earnings_from_records,
     format_pay_file,
-    pay_rows,
+    pay_file_rows,
 )
 from finecomb.collection.screened_annotators import people_to_review
 from finecomb.collection.screening import screen_annotations as suggest_exclusions
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
-from finecomb.core.estimate import Finding
 from finecomb.core.practice import Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.protocol_text import format_yaml
+from finecomb.core.protocol_yaml import format_yaml
 from finecomb.core.records import ONBOARDING_PHASES
-from finecomb.core.results import Findings, Table
+from finecomb.core.results import Finding, Findings, Table
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check_items
-from finecomb.formats.atomic_file import reject_existing_path, write_file
-from finecomb.reporting.planned_power import planned_power
+from finecomb.formats.atomic_file import reject_existing_path, write_file_atomically
+from finecomb.formats.folder_storage import (
+    database_in_force,
+    has_study_files,
+    lock_folder,
+    move_original_files,
+    prepare_original_folder,
+)
+from finecomb.formats.study_writes import ensure_database
+from finecomb.reporting.planned_power import estimate_planned_power
 from finecomb.statistics.measures.audit_sampling import DrawnAudit, draw_audit_study
 from finecomb.statistics.measures.mark_audit import audited_counts, verdict_counts_by_mark
 from finecomb.statistics.selection.view import Filters, view
@@ -60,13 +84,13 @@ if TYPE_CHECKING:
 
 
 class PayTable(Table):
-    """What annotators are to be paid; `csv` is the file that a platform takes."""
+    """Payments of annotators; `csv` is the file that a platform accepts."""
 
     def __init__(self, form: PayFileFormat, people: Iterable[Earnings]) -> None:
         self.earnings = tuple(people)
-        """What each person did and earns."""
+        """Work and earnings of each person."""
         self.csv = format_pay_file(form, self.earnings)
-        super().__init__(pay_rows(form, self.earnings), title="Pay")
+        super().__init__(pay_file_rows(form, self.earnings), title="Pay")
 
 
 @public
@@ -78,21 +102,22 @@ def pay(
     db: str = "",
     force: bool = False,
 ) -> PayTable:
-    """Compute what each annotator is to be paid, with the worker IDs of the platform.
+    """Compute the pay of each annotator, with the platform's worker IDs.
 
     Parameters
     ----------
     study : Study or path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY. The records of a `Study` hold no worker
-        IDs; those stay in the database.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`. The records of a `Study` hold no
+        worker IDs; those stay in the database.
     output : path, optional
-        CSV file to write, which only you can read.
+        CSV file to write; only your user account can read it.
     form : {"pay", "tasks", "prolific", "mturk"}, default "pay"
-        Lines: pay (per person), tasks (per task or HIT), prolific or mturk (bonuses in their format).
+        Rows: `pay` (per person), `tasks` (per task), or bonuses for `prolific` or `mturk`.
+        `prolific` and `mturk` have one bonus per line, in the upload format of that platform.
     db : str
-        PostgreSQL database that keeps the work: postgresql://HOST/DATABASE#STUDY.
+        PostgreSQL database that stores the annotations: `postgresql://HOST/DATABASE#STUDY`.
     force : bool, default False
-        Replace an existing file.
+        Replace the file if it exists.
 
     Returns
     -------
@@ -116,7 +141,7 @@ def pay(
     chosen = next((name for name in get_args(PayFileFormat) if name == form), None)
     if chosen is None:
         names = get_args(PayFileFormat)
-        message = f"{param('form', form)}: choose among {', '.join(names)}{did_you_mean(form, names)}"
+        message = f"unknown {param('form')} {form!r}; choose one of {', '.join(names)}{did_you_mean(form, names)}"
         raise ParameterError(message, parameter="form")
     if output is not None:
         reject_existing_path(Path(output), force)
@@ -128,25 +153,25 @@ def pay(
         with open_work(study, db) as store:
             with store.database.read_transaction() as transaction:
                 arrivals = arrivals_storage.read_all_arrivals(store, transaction)
-            people = compute_earnings(store.study(), arrivals, store.head.protocol)
+            people = compute_earnings(store.read_study(), arrivals, store.head.protocol)
     table = PayTable(chosen, people)
     if output is not None:
-        write_file(Path(output), table.csv, private=True)
+        write_file_atomically(Path(output), table.csv, private=True)
     return table
 
 
 class Screening(Table):
-    """Suggestions to exclude work; `people` has one row per annotator to look at."""
+    """Suggested exclusions; `people` has one row per annotator that needs review."""
 
     def __init__(self, rows: Iterable[Mapping[str, object]], notes: Iterable[str], people: Table) -> None:
         self.people = people
-        """Annotators with suggestions or with something noticed: texts, suggested texts, rules, observations."""
-        super().__init__(rows, title="To look at", notes=notes)
+        """Annotators with suggestions or observations: texts, suggested texts, rules, observations."""
+        super().__init__(rows, title="Needs review", notes=notes)
 
 
 @public
 def screen(study: StudyLike) -> Screening:
-    """Find annotations and annotators that may have to be excluded; nothing is changed.
+    """List annotations and annotators that you may want to exclude; nothing is changed.
 
     Parameters
     ----------
@@ -185,7 +210,7 @@ def screen(study: StudyLike) -> Screening:
     ]
     kept = len(suggestions) - len(waiting)
     plural = "" if kept == 1 else "s"
-    notes = [f"{kept:,} suggestion{plural} left out: kept on the researcher's pages"] if kept else []
+    notes = [f"{kept:,} suggestion{plural} omitted, because a researcher decided to keep the work"] if kept else []
     return Screening(rows, notes, Table(people, title="People"))
 
 
@@ -201,27 +226,27 @@ class PersonalData(Table):
             "name": counts.names,
         }
         self.is_empty = not any(kinds.values())
-        """Whether nothing personal is kept."""
+        """True if the database holds no personal data."""
         self.backups = tuple(backups)
-        """Backups that were made before and still hold personal data."""
+        """Earlier backups that still hold personal data."""
         rows = [{"data": kind, "records": count} for kind, count in kinds.items()]
         super().__init__(rows, title="Personal data", notes=notes)
 
 
 @public
 def forget(study: ServedStudy, *, annotator: Values = (), dry_run: bool = False, db: str = "") -> PersonalData:
-    """Remove worker IDs, browser and network traces, sessions, personal links and names; annotations stay.
+    """Remove worker IDs, browser and network traces, sessions, personal links and names; annotations are kept.
 
     Parameters
     ----------
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
     annotator : str or sequence of str
-        Only this annotator; may be repeated.
+        Remove only the personal data of this annotator; may be repeated.
     dry_run : bool, default False
-        Count the personal data without removing anything.
+        Count the records that contain personal data without removing anything.
     db : str
-        PostgreSQL database that keeps the work: postgresql://HOST/DATABASE#STUDY.
+        PostgreSQL database that stores the annotations: `postgresql://HOST/DATABASE#STUDY`.
 
     Returns
     -------
@@ -250,21 +275,24 @@ def forget(study: ServedStudy, *, annotator: Values = (), dry_run: bool = False,
 
     named = as_values(annotator)
     with open_work(study, db) as store:
-        ids = {person.id for person in store.annotators()}
+        ids = {person.id for person in store.read_annotators()}
         for id in named:
             if id not in ids:
-                raise ParameterError(f"no annotator is called {id!r}{did_you_mean(id, ids)}", parameter="annotator")
+                raise ParameterError(f"unknown annotator {id!r}{did_you_mean(id, ids)}", parameter="annotator")
         with store.database.read_transaction() as transaction:
             counts = arrivals_storage.count_personal_data(store, transaction, named or None)
         if dry_run or PersonalData(counts).is_empty:
             return PersonalData(counts)
-        counts = store.change_study_sync(arrivals_storage.forget_personal_data, "finecomb forget", named or None)
+        counts = store.run_study_change_sync(arrivals_storage.forget_personal_data, "finecomb forget", named or None)
         arrivals_storage.vacuum_database(store.database)
-    backups = list_backups(served_location(study, db))
-    notes = [f"{file} was made before and still holds them; delete it when you no longer need it" for file in backups]
+    backups = list_backups(existing_database_location(study, db))
+    notes = [
+        f"{file} is an earlier backup and still holds personal data; delete it when you no longer need it"
+        for file in backups
+    ]
     notes += [
-        "backups and files of pay that were made before still hold them; delete those you do not need",
-        "a server that runs now remembers who is signed in until it is restarted",
+        "earlier backups and payment files still hold personal data; delete those that you no longer need",
+        "a running server keeps people signed in until it is restarted",
     ]
     return PersonalData(counts, notes, backups)
 
@@ -273,12 +301,12 @@ def forget(study: ServedStudy, *, annotator: Values = (), dry_run: bool = False,
 
 
 class AuditSample(Table):
-    """Marks drawn to be judged; `study` is the study in which auditors judge them."""
+    """Marks drawn for an audit; `study` is the study in which auditors judge them."""
 
     def __init__(self, drawn: DrawnAudit) -> None:
         self.study = drawn.study
-        """The audited study with the auditing protocol in force, to be written and served."""
-        super().__init__(drawn.sample.iter_rows(named=True), title="Marks to be judged", notes=drawn.notes)
+        """The audited study with the audit protocol in force, ready to be written and served."""
+        super().__init__(drawn.sample.iter_rows(named=True), title="Marks to audit", notes=drawn.notes)
 
 
 @public
@@ -291,22 +319,23 @@ def draw_audit(
     protocol: str = "",
     seed: int = 0,
 ) -> AuditSample:
-    """Draw a random sample of marks and make the study in which auditors judge them.
+    """Sample marks at random and create a study in which auditors judge them.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         The annotations to audit. A path is read with :func:`read`.
     per_label : int, default 10
-        Maximum number of marks drawn per label and group.
+        Maximum number of marks sampled per label and group.
     by : str or sequence of str
-        Document meta or annotator fields that form groups, comma-separated (default: model where present).
+        Group by document metadata or annotator fields, comma-separated (default: `model`).
+        The default applies only if texts have this field.
     auditors : int, default 2
         Number of auditors per mark.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     seed : int, default 0
-        Seed of the sample.
+        Random seed for sampling.
 
     Returns
     -------
@@ -327,12 +356,12 @@ def draw_audit(
     """
     whole = as_study(study)
     if whole.settings.audit is not None:
-        raise FinecombError("the study is an audit already; draw from the study that it was drawn from")
+        raise FinecombError("the study is already an audit; draw from the study that was audited")
     return AuditSample(draw_audit_study(whole, per_label, as_names(by), auditors, protocol, seed))
 
 
 class AuditFindings(Findings):
-    """Estimates from judged marks, with how many of the drawn marks were judged."""
+    """Estimates from audited marks, with the numbers of drawn and judged marks."""
 
     def __init__(self, findings: Iterable[Finding], notes: Iterable[str], judged_count: int, drawn_count: int) -> None:
         super().__init__(findings, notes, title="Audit")
@@ -341,22 +370,23 @@ class AuditFindings(Findings):
 
 @public
 def audit(study: StudyLike, *, by: Names = (), protocol: str = "", draws: Count = 1000, seed: int = 0) -> AuditFindings:
-    """Estimate the share of legitimate marks from a judged sample, and correct the counts of errors by it.
+    """Estimate the share of legitimate marks from an audited sample, and correct the error counts.
 
     The sample is drawn with :func:`draw_audit` and judged by auditors on the study server.
 
     Parameters
     ----------
     study : Study or path
-        The audit that auditors have judged. A path is read with :func:`read`.
+        The audit study with the auditors' judgements. A path is read with :func:`read`.
     by : str or sequence of str
-        Document meta or annotator fields that form groups, comma-separated (default: model where present).
+        Group by document metadata or annotator fields, comma-separated (default: `model`).
+        The default applies only if texts have this field.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the sample and of the resamples.
+        Random seed for sampling and resampling.
 
     Returns
     -------
@@ -373,7 +403,7 @@ def audit(study: StudyLike, *, by: Names = (), protocol: str = "", draws: Count 
     >>> import finecomb as fc
     >>> fc.audit(fc.demo())
     Traceback (most recent call last):
-    finecomb.core.errors.FinecombError: the study is not an audit; draw marks to be judged with draw_audit() first
+    finecomb.core.errors.FinecombError: the study is not an audit; draw marks with draw_audit() first
 
     References
     ----------
@@ -382,10 +412,10 @@ def audit(study: StudyLike, *, by: Names = (), protocol: str = "", draws: Count 
     whole = as_study(study)
     plan = whole.settings.audit
     if plan is None:
-        raise FinecombError("the study is not an audit; draw marks to be judged with draw_audit() first")
+        raise FinecombError("the study is not an audit; draw marks with draw_audit() first")
     judged = verdict_counts_by_mark(whole)
     if judged.is_empty():
-        raise FinecombError("nobody has judged a mark yet; serve the audit first")
+        raise FinecombError("no mark has been judged yet; serve the audit first")
     others = [id for id in whole.settings.protocols[1:] if id in whole.protocols]
     part = view(whole, Filters(protocol=protocol or (others[0] if others else "")))
     columns = as_names(by) or plan.by
@@ -403,7 +433,7 @@ class ExerciseProtocol(Table):
         super().__init__(rows, title=f"Exercises of {protocol.id}", notes=notes)
 
     def to_yaml(self) -> str:
-        """Return the protocol as the text of a YAML file, from which :func:`new` creates studies."""
+        """Return the protocol as YAML text, from which :func:`new` creates studies."""
         return format_yaml(self.protocol)
 
 
@@ -418,24 +448,24 @@ def exercise(
     precision: Share = 0.25,
     protocol: str = "",
 ) -> ExerciseProtocol:
-    """Create exercises or a qualification test from adjudicated texts, as a protocol that contains them.
+    """Create a protocol with exercises or a qualification test from adjudicated texts.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         The study with the adjudicated texts. A path is read with :func:`read`.
     documents : str or sequence of str
-        IDs of adjudicated texts.
+        IDs of the adjudicated texts to use.
     to : {"training", "test"}, default "training"
-        Exercises with feedback, or the test that decides who may annotate.
+        Create exercises with feedback (`training`) or a qualification test (`test`).
     gold : str
-        Annotator whose marks are the solution (default: gold, or the only annotator).
+        Annotator whose marks are the solution (default: `gold`, or the only annotator).
     pass_ : float, default 0.7
-        For a test: share of the errors that must be found.
+        For a qualification test: share of the errors that an annotator must find to pass.
     precision : float, default 0.25
-        For a test: share of marks that must be right.
+        For a qualification test: share of the annotator's marks that must be correct to pass.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
 
     Returns
     -------
@@ -456,7 +486,7 @@ def exercise(
     chosen = changed_parameters(exercise, locals())
     if to == "training" and (wrong := [name for name in ("pass_", "precision") if name in chosen]):
         raise ParameterError(
-            f"{param('pass_')} and {param('precision')} are for a test; add {param('to', 'test')} or leave them out",
+            f"{param('pass_')} and {param('precision')} require {param('to', 'test')}",
             parameter=wrong[0],
         )
     whole = as_study(study)
@@ -464,9 +494,9 @@ def exercise(
     original = whole.protocol(protocol or first)
     exercises = exercises_from_study(whole, as_values(documents), original, gold)
     if to == "training":
-        changed = with_training_exercises(original, exercises)
+        changed = protocol_with_training_exercises(original, exercises)
     else:
-        changed = with_qualification_test(original, exercises, pass_, precision)
+        changed = protocol_with_qualification_test(original, exercises, pass_, precision)
     return ExerciseProtocol(changed, exercises, solvability_warnings(changed, exercises))
 
 
@@ -475,14 +505,14 @@ def exercise(
 
 @public
 def backup(study: ServedStudy, *, output: str | PathLike[str] | None = None) -> Path:
-    """Write a consistent snapshot of a study's database as one SQLite file, also while the study is served.
+    """Write a consistent snapshot of a study's database to one SQLite file, even while the study is being served.
 
     Parameters
     ----------
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
     output : path, optional
-        File to write (default: named after the study and the time).
+        Backup file to write (default: named after the study and the time).
 
     Returns
     -------
@@ -504,12 +534,12 @@ def backup(study: ServedStudy, *, output: str | PathLike[str] | None = None) -> 
     ...     fc.verify_backup(fc.backup(f"{folder}/demo")).studies
     ('study',)
     """
-    from finecomb.collection.database.backup import back_up, backup_path
+    from finecomb.collection.database.backup import back_up_database, new_backup_path
 
-    location = served_location(study)
-    target = backup_path(location) if output is None else Path(output)
+    location = existing_database_location(study)
+    target = new_backup_path(location) if output is None else Path(output)
     with open_database(location, readonly=location.file is not None) as database:
-        back_up(database, target)
+        back_up_database(database, target)
     return target
 
 
@@ -519,7 +549,7 @@ class BackupReport(Table):
     def __init__(self, check: BackupCheck) -> None:
         self.studies, self.row_count = check.studies, check.rows
         self.sealed = check.sealed
-        """When the backup was made; empty for backups of earlier versions, which cannot be compared with their seal."""
+        """Time when the backup was made; empty for a backup of an earlier version, which has no checksum."""
         super().__init__(({"study": name} for name in check.studies), title="Backup")
 
 
@@ -530,7 +560,7 @@ def verify_backup(file: str | PathLike[str]) -> BackupReport:
     Parameters
     ----------
     file : path
-        A file that :func:`backup` wrote.
+        Backup file, as written by :func:`backup`.
 
     Returns
     -------
@@ -556,16 +586,16 @@ def verify_backup(file: str | PathLike[str]) -> BackupReport:
 
 @public
 def restore(file: str | PathLike[str], study: ServedStudy, *, force: bool = False) -> Path | None:
-    """Replace a study's database by a backup; stop the server first.
+    """Replace a study's database with a backup; stop the server first.
 
     Parameters
     ----------
     file : path
-        A file that :func:`backup` wrote.
+        Backup file, as written by :func:`backup`.
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
     force : bool, default False
-        Replace an existing database, of which a copy is kept.
+        Replace an existing database; a copy of the old one is kept.
 
     Returns
     -------
@@ -593,22 +623,38 @@ def restore(file: str | PathLike[str], study: ServedStudy, *, force: bool = Fals
     from finecomb.collection.database.backup import restore_backup as replace_database
 
     if not Path(file).is_file():
-        raise FinecombError(f"{Path(file)}: no such file")
-    return replace_database(Path(file), work_location(study), force)
+        raise FinecombError(f"{Path(file)}: file not found")
+    path = Path(study)
+    if not path.is_dir():
+        return replace_database(Path(file), study_database_location(study), force)
+    if has_study_files(path) and database_in_force(path) is not None:
+        ensure_database(path)  # files of an earlier version would be read together with the restored database
+    with lock_folder(path):
+        if has_study_files(path) and database_in_force(path) is None:
+            prepare_original_folder(path, DATABASE_FILENAME)
+        replaced = replace_database(Path(file), study_database_location(study), force)
+        move_original_files(path)
+    return replaced
 
 
 class RepairReport(Table):
-    """Records that could not be read, one row each: kind, id, outcome and why."""
+    """Unreadable records, one row each: kind, id, outcome and reason."""
 
     def __init__(self, result: RepairResult) -> None:
         self.backup = result.backup
-        """The database before the repair; None where nothing was changed."""
+        """Copy of the database before the repair; None if nothing changed."""
         self.aside = result.aside
-        """The file with what was taken out or changed; None where nothing was."""
+        """File with the removed or changed records; None if nothing changed."""
         notes = []
         if result.rows:
-            notes.append(f"the database as it was is kept in {result.backup}")
-            notes.append(f"what was taken out or changed is kept in {result.aside}")
+            notes.append(f"the previous database is kept in {result.backup}")
+            notes.append(f"removed and changed records are kept in {result.aside}")
+        self.lost = [str(rows) for rows in result.lost]
+        """Rows on damaged pages of the SQLite file that could not be read."""
+        if result.damaged:
+            notes.append(f"pages of the file were damaged; it is kept as {result.damaged}, and its rows were copied")
+            notes += [f"lost: {rows}" for rows in self.lost]
+            notes += [] if self.lost else ["no row was lost"]
         super().__init__(map(asdict, result.rows), title="Repaired records", notes=notes)
 
 
@@ -619,7 +665,7 @@ def repair(study: ServedStudy) -> RepairReport:
     Parameters
     ----------
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
 
     Returns
     -------
@@ -641,14 +687,18 @@ def repair(study: ServedStudy) -> RepairReport:
     ...     len(fc.repair(f"{folder}/demo"))
     0
     """
-    from finecomb.collection.database.repair import repair as repair_database
+    from finecomb.collection.database.repair import repair_study as repair_database
+    from finecomb.collection.database.repair import replace_damaged_file, require_study
     from finecomb.collection.database.serving_lock import hold_study_lock
     from finecomb.collection.database.store import migrate_database
 
-    location = served_location(study)
-    with open_database(location) as database, hold_study_lock(location, "repair"):
-        migrate_database(database)
-        return RepairReport(repair_database(database))
+    location = existing_database_location(study)
+    require_study(location)  # before a lock is left next to a file that is not a study
+    with hold_study_lock(location, "repair"):
+        lost, damaged = replace_damaged_file(location)
+        with open_database(location) as database:
+            migrate_database(database)
+            return RepairReport(replace(repair_database(database), lost=lost, damaged=damaged))
 
 
 @public
@@ -661,22 +711,22 @@ def links(
     db: str = "",
     public_url: str = "http://127.0.0.1:8000",
 ) -> Table:
-    """Create personal links for annotators; each is shown once, and only its hash is stored.
+    """Create personal links for annotators; each link is shown once, and only its hash is stored.
 
     Parameters
     ----------
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
     new : int, default 0
-        Number of new annotators who get a link.
+        Number of new annotators to create links for.
     name : str or sequence of str
-        Name of a new or known annotator who gets a link; may be repeated.
+        Name of a new or existing annotator to create a link for; may be repeated.
     researcher : str
-        Researcher who gets a link to sign in (again), which works once.
+        Name of a researcher to create a one-time sign-in link for.
     db : str
-        PostgreSQL database that keeps the work: postgresql://HOST/DATABASE#STUDY.
+        PostgreSQL database that stores the annotations: `postgresql://HOST/DATABASE#STUDY`.
     public_url : str, default "http://127.0.0.1:8000"
-        Address that people see, e.g. behind a proxy.
+        Public URL of the server if it runs behind a proxy, such as `https://example.org`.
 
     Returns
     -------
@@ -686,7 +736,7 @@ def links(
     Raises
     ------
     ParameterError
-        If nobody is named, there is no such researcher, or links for both are asked for.
+        If no recipient is given, the researcher is unknown, or links for both groups are requested.
 
     Examples
     --------
@@ -701,12 +751,13 @@ def links(
     names, address = as_values(name), public_url.rstrip("/")
     if researcher and (new or names):
         raise ParameterError(
-            f"{param('researcher', 'NAME')} stands alone; make links for annotators apart from it",
+            f"{param('researcher', 'NAME')} cannot be combined with links for annotators",
             parameter="researcher",
         )
     if not researcher and not new and not names:
         raise ParameterError(
-            f"say for whom: {param('new', 3)} for three new annotators, or {param('name', 'ann')}", parameter="new"
+            f"no recipient is given; pass {param('new', 3)} for three new annotators, or {param('name', 'ann')}",
+            parameter="new",
         )
     rows: list[dict[str, object]]
     with open_served_study(study, db) as store:
@@ -731,23 +782,23 @@ class TrialRun(Table):
 
     def __init__(self, rehearsal: Any, traits: CrowdTraits, seed: int) -> None:
         self.study: Study = rehearsal.study
-        """The study with the work of the simulated participants."""
+        """Study with the annotations of the simulated participants."""
         self.visits = tuple(rehearsal.visits)
-        """How each participant's visit ended."""
+        """Outcome of each participant's visit."""
         self.is_filled: bool = rehearsal.is_filled
-        """Whether every cell of the design has all its people; true without a design."""
+        """True if every cell of the design is complete, or if there is no design."""
         self.has_design = bool(rehearsal.states)
         self.power = Table(title="Power of the planned tests")
-        """How often each row of the planned tests had p below .05, once it was computed."""
+        """Share of repetitions in which each row of the planned tests had p below .05, once computed."""
         self._traits, self._seed = traits, seed
         title = "Cells" if rehearsal.states else "People"
         super().__init__(rehearsal.rows(), title=title, notes=rehearsal.notes())
 
     def compute_power(self, runs: int = 50, progress: Progress = False, planned: Sequence[str] | None = None) -> Table:
-        """Repeat the planned tests with other simulated participants, and return their power, also kept in `power`.
+        """Repeat the planned tests with other simulated participants, and store and return their power.
 
         `planned` are lines such as `test --what scores --by condition`, by default those in study.yaml. A test that
-        cannot be made from the trial run is left out, and a note of the table gives the reason.
+        cannot be computed from the trial run is omitted; a note of the table gives the reason.
         """
         tests, notes = {}, []
         for test in parse_planned_tests(self.study.settings.planned if planned is None else planned):
@@ -758,7 +809,7 @@ class TrialRun(Table):
             else:
                 tests[test.line] = functools.partial(test.run, resample=False)
         with steps(progress, "repetitions", runs) as advance:
-            rows = planned_power(self.study, tests, self._traits, self._seed, runs, advance)
+            rows = estimate_planned_power(self.study, tests, self._traits, self._seed, runs, advance)
         self.power = Table(rows, title="Power of the planned tests", notes=notes)
         return self.power
 
@@ -779,34 +830,36 @@ def rehearse(
     force: bool = False,
     progress: Progress = False,
 ) -> TrialRun:
-    """Run simulated participants through the real server to check the design, the cost and the power of its tests.
+    """Run simulated participants through the real server to check a study's design, cost and statistical power.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study to try. A path is read with :func:`read`; nothing is changed there.
+        Study to test with simulated participants. A path is read with :func:`read`; nothing is changed there.
     arrivals : int, default 0
-        Number of participants who arrive; 0 lets them arrive until every cell is full.
+        Number of simulated participants (0 = until every cell of the design is full).
     rejected : float, default 0.0
-        Share of participants whose work is rejected because they copy the text.
+        Share of simulated participants who copy the text as a reason; their work is rejected.
     careless : float, default 0.0
-        Share of participants who click without reading, and are rejected too.
+        Share of simulated participants who click without reading; their work is rejected.
     leaves : float, default 0.0
-        Share of participants who stop before the end.
+        Share of simulated participants who leave before the end.
     skill : str or sequence of str
-        Share of right answers, e.g. 0.6, or in one condition: examples=0.7; may be repeated.
+        Share of correct answers, as `0.6` or per condition (`CONDITION=0.6`); may be repeated.
+        For example `examples=0.7` for the condition `examples` (default: 0.6 for all conditions).
     bias : float, default 0.0
-        Share of wrong answers that are the highest answer rather than any.
+        Share of wrong answers that are the last option of the scale instead of a random one.
     output : path, optional
-        Where to write the study with the simulated work, which every command reads.
+        Study to write, including the annotations of the simulated participants.
     runs : int, default 50
-        Repetitions of the planned tests with other participants, for their power; 0 for none.
+        Number of simulated repetitions of the planned tests, to estimate power (0 = none).
     seed : int, default 0
-        Seed of the simulated participants.
+        Random seed for the simulated participants.
     force : bool, default False
-        Replace an existing file or folder.
+        Replace the output if it exists.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the participants so far and those needed.
+        Show progress on standard error.
+        A function is called with the numbers of finished and needed people instead.
 
     Returns
     -------
@@ -828,40 +881,38 @@ def rehearse(
     ----------
     Clark et al. (2021), "All That's 'Human' Is Not Gold: Evaluating Human Evaluation of Generated Text".
     """
-    traits = CrowdTraits(_parse_skills(as_values(skill)), bias, rejected, careless, leaves)
+    skills = {"": 0.6}
+    for word in as_values(skill):
+        condition, equals, number = word.rpartition("=")
+        try:
+            skills[condition if equals else ""] = float(number)
+        except ValueError:
+            message = f"{param('skill', word)}: expected a share such as 0.6, or CONDITION=SHARE"
+            raise ParameterError(message, parameter="skill") from None
+    traits = CrowdTraits(skills, bias, rejected, careless, leaves)
     whole = as_study(study)
     if not arrivals and whole.settings.design is None:
         raise ParameterError(
-            f"the study has no design to be filled; say how many people come with {param('arrivals')}",
+            f"the study has no design; pass the number of participants with {param('arrivals')}",
             parameter="arrivals",
         )
     if output is not None and Path(output).exists() and not force:
         raise ParameterError(
-            f"{Path(output)}: is there already; choose another name or use {param('force')}", parameter="output"
+            f"{Path(output)} already exists; choose another name or pass {param('force')}", parameter="output"
         )
-    parse_planned_tests(whole.settings.planned)  # what cannot be read is an error before the first arrival
+    parse_planned_tests(
+        whole.settings.planned
+    )  # invalid planned tests are reported before the first participant arrives
     trial = TrialRun(_simulate_visits(whole, traits, arrivals or _MAX_ARRIVALS, seed, progress), traits, seed)
-    if output is not None:  # before the power, so that an interruption does not lose the trial run
-        formats.save(trial.study.items(), Path(output), force=force)
+    if output is not None:  # written before the power, so that an interruption does not lose the trial run
+        formats.save_records(trial.study.items(), Path(output), force=force)
     if runs:
         trial.compute_power(runs, progress)
     return trial
 
 
 _MAX_ARRIVALS = 20_000
-"""Participants of a trial run that goes on until the design is filled."""
-
-
-def _parse_skills(words: Iterable[str]) -> dict[str, float]:
-    skills = {"": 0.6}
-    for word in words:
-        condition, equals, number = word.rpartition("=")
-        try:
-            skills[condition if equals else ""] = float(number)
-        except ValueError:
-            message = f"{param('skill', word)}: expected a share, e.g. 0.6, or CONDITION=SHARE"
-            raise ParameterError(message, parameter="skill") from None
-    return skills
+"""Maximum number of participants of a trial run that continues until the design is complete."""
 
 
 def _simulate_visits(whole: Study, traits: CrowdTraits, arrivals: int, seed: int, progress: Progress) -> Any:
@@ -888,6 +939,7 @@ def serve(
     port: Annotated[int, Bounds(0, 65535)] = 8000,
     db: str = "",
     public_url: str = "",
+    trusted_proxies: Names = (),
     key_env: Values = (),
     workers: Annotated[int, Bounds(1, 64)] = 1,
     log_format: str = "text",
@@ -898,23 +950,28 @@ def serve(
     Parameters
     ----------
     study : path
-        A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY.
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`.
     host : str, default "127.0.0.1"
-        Address to listen on; 0.0.0.0 lets other machines in.
+        Address to listen on; `0.0.0.0` accepts connections from other machines.
     port : int, default 8000
-        Port to listen on; 0 takes any free one.
+        Port to listen on; 0 selects a free port.
     db : str
-        PostgreSQL database that keeps the work: postgresql://HOST/DATABASE#STUDY.
+        PostgreSQL database that stores the annotations: `postgresql://HOST/DATABASE#STUDY`.
     public_url : str
-        Address that people see, e.g. behind a proxy.
+        Public URL of the server if it runs behind a proxy, such as `https://example.org`.
+    trusted_proxies : str or sequence of str
+        IP addresses or networks of proxies on other machines or in containers, comma-separated.
+        A proxy on this machine is trusted if `public_url` is set. Limits per address count the clients of a trusted
+        proxy one by one, and those of any other proxy as one.
     key_env : str or sequence of str
-        Environment variable from which runs of language models may take their key; may be repeated.
+        Environment variable with an API key that model runs may use; may be repeated.
     workers : int, default 1
-        Processes that answer, for several cores; more than one requires PostgreSQL.
+        Number of server processes; more than one requires PostgreSQL.
     log_format : {"text", "json"}, default "text"
-        Log format: text, or json with one line per request and without personal data.
+        Log format: `text`, or `json` with one line per request and without personal data.
     block : bool, default False
-        Wait until the server is stopped by Ctrl-C or a signal; otherwise it answers in the background.
+        Wait until the server is stopped by Ctrl-C or a signal, instead of returning at once.
+        Otherwise the server runs in the background.
 
     Returns
     -------
@@ -940,7 +997,9 @@ def serve(
     if log_format not in ("text", "json"):
         raise ParameterError(f"{param('log_format', log_format)}: expected text or json", parameter="log_format")
     server = importlib.import_module("finecomb.server.study_server")
-    settings = server.ServeSettings(host, port, db, public_url, as_values(key_env), workers, log_format)
+    settings = server.ServeSettings(
+        host, port, db, public_url, as_values(key_env), workers, log_format, as_names(trusted_proxies)
+    )
     running: StudyServer = server.start_study_server(Path(study), settings)
     if block:
         running.wait()
@@ -956,22 +1015,24 @@ def preview(
     skip: Values = (),
     block: bool = False,
 ) -> StudyServer:
-    """Show what annotators will see of a protocol, from its instructions to its example texts; nothing is kept.
+    """Show the pages of a protocol as annotators see them, from instructions to example texts; nothing is stored.
 
     A YAML file is shown on phone and tablet next to its text, and again whenever it is saved.
 
     Parameters
     ----------
     protocol : str or path
-        A shipped protocol's name, or a YAML file.
+        Name of a shipped protocol (see `finecomb protocols`), or a YAML file.
     host : str, default "127.0.0.1"
-        Address to listen on; 0.0.0.0 lets other machines in.
+        Address to listen on; `0.0.0.0` accepts connections from other machines.
     port : int, default 8000
-        Port to listen on; 0 takes any free one.
+        Port to listen on; 0 selects a free port.
     skip : str or sequence of str
-        Phases to omit, comma-separated: consent, survey, instructions, training, qualification; may be repeated.
+        Phases to omit, comma-separated, such as `consent`, `survey` or `training`.
+        The phases are `consent`, `survey`, `instructions`, `training` and `qualification`.
     block : bool, default False
-        Wait until the server is stopped by Ctrl-C or a signal; otherwise it answers in the background.
+        Wait until the server is stopped by Ctrl-C or a signal, instead of returning at once.
+        Otherwise the server runs in the background.
 
     Returns
     -------

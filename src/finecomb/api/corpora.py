@@ -1,4 +1,4 @@
-"""Corpora of texts: metrics under stress, critics of structure, and preparation."""
+"""Work on corpora: stress tests of metrics, critics of structure, and preparation of texts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,26 @@ from typing import Annotated, Any, Literal
 import polars as pl
 
 from finecomb import formats
-from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Bounds, Count, Names, PositiveInt, Share, Values, changed_parameters, public
+from finecomb.api.parameters import (
+    Bounds,
+    Count,
+    Names,
+    PositiveInt,
+    Share,
+    StudyLike,
+    Values,
+    as_names,
+    as_study,
+    as_values,
+    changed_parameters,
+    public,
+    select_part,
+)
 from finecomb.api.progress import Progress, resume_note, track
-from finecomb.api.selection import select_part
-from finecomb.core.errors import FinecombError, ParameterError, param
-from finecomb.core.estimate import Signature
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.options import join_names
 from finecomb.core.records import Document
-from finecomb.core.results import Table
+from finecomb.core.results import Signature, Table
 from finecomb.corpora.critics import human_judgements
 from finecomb.corpora.critics.base import Statistic
 from finecomb.corpora.critics.critic_choices import check_critics, resolve_critic
@@ -31,17 +42,17 @@ from finecomb.corpora.critics.critic_run import (
     CriticTables,
     compare_over_splits,
     criticism_notes,
-    model_figures,
+    model_metric_values,
     run_self_test,
 )
 from finecomb.corpora.critics.critic_tables import (
-    CRITIC_TABLES,
+    DIAGNOSTIC_TABLES,
     ComparisonSettings,
     CriticDiagnostics,
     DocumentChoice,
     build_tables,
     check_table_names,
-    title_and_rows,
+    table_title_and_rows,
 )
 from finecomb.corpora.critics.progress import use_progress_watcher
 from finecomb.corpora.generation.lengths import LengthRule
@@ -49,10 +60,12 @@ from finecomb.corpora.generation.priming import MAX_OVERLAP, Priming
 from finecomb.corpora.preparation import Preparation, PreparationResult, PromptKind
 from finecomb.corpora.preparation import prepare as prepare_documents
 from finecomb.corpora.stress import METRICS, Metric, corrupt_documents, run_stress_trial
+from finecomb.corpora.stress.corruptions import CORRUPTIONS
 from finecomb.corpora.stress.metric_sources import build_metric
-from finecomb.corpora.stress.stress_trial import MetricFalls, check_corruptions, exclusion_notes
+from finecomb.corpora.stress.stress_trial import HUMAN_CORRUPTION, MetricFalls, exclusion_notes
 from finecomb.engine.options import PartitionOptions
 from finecomb.engine.partitions import unfinished_partitions_folder
+from finecomb.engine.user_code import allow_user_code
 
 # --- stress ----------------------------------------------------------------------------------------------------------
 
@@ -70,42 +83,50 @@ def stress(
     engine: str = "local",
     workers: PositiveInt | None = None,
     partitions: str | PathLike[str] | None = None,
+    allow_code: Values = (),
     progress: Progress = False,
 ) -> MetricFalls:
-    """Damage texts in known ways and measure how far each metric falls.
+    """Corrupt texts in known ways and measure how much the score of each metric falls.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The texts to damage, with references for metrics that compare with them.
+        Study whose texts are corrupted; reference-based metrics also use its references.
     metric : str or sequence of str, default ("rouge1", "rouge2", "rougeL")
-        Metric, such as rougeL, chrf, bertscore:MODEL or detector:NAME; may be repeated.
-        There are rouge1, rouge2, rougeL, bleu, chrf, bertscore:MODEL, perplexity:MODEL, mauve:MODEL, detector:NAME,
-        critic:FOLDER, command:COMMAND and code:MODULE:FUNCTION. A command reads one JSON object per line (`text`,
-        `references`) and writes one number per line.
+        Metric, such as `rougeL`, `chrf`, `bertscore:MODEL` or `detector:NAME`; may be repeated.
+        The metrics are `rouge1`, `rouge2`, `rougeL`, `bleu`, `chrf`, `bertscore:MODEL`, `perplexity:MODEL`,
+        `mauve:MODEL`, `detector:NAME`, `critic:FOLDER`, `command:COMMAND` and `code:MODULE:FUNCTION`. A command reads
+        one JSON object per line (`text`, `references`) and writes one number per line.
     corruption : str or sequence of str
-        Kinds of damage, comma-separated (default: all, and another human text as ceiling).
+        Corruptions, comma-separated, such as `shuffled` or `negated` (default: all).
+        The corruptions are `shuffled`, `repeated`, `names-bigrams`, `swapped-names`, `negated`, `numbers`,
+        `dropped-sentence`, `switched-topic` and `pronouns`. By default another human text is added as a ceiling.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the damage and of the resamples.
+        Random seed for corrupting the texts and for resampling.
     engine : str, default "local"
-        Where scores are computed: local processes, ray, or ray:ADDRESS of a cluster.
+        Execution engine: `local` (processes on this machine), `ray` or `ray:ADDRESS` (cluster).
     workers : int, optional
-        Number of processes; changes no number.
+        Number of parallel processes; results do not depend on it.
     partitions : path, optional
-        Folder for finished parts, so that an interrupted run resumes.
+        Folder for intermediate results, so that an interrupted run can be resumed.
+    allow_code : str or sequence of str
+        Python file or folder with the function of a `code:` metric; may be repeated.
+        Installed modules need no permission. Code in the working directory does not run without it.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the metrics done and all metrics.
+        Show progress on standard error.
+        A function is called with the numbers of finished and total metrics instead.
 
     Returns
     -------
     MetricFalls
-        One row per metric and corruption; ``.ranks`` has the rank correlation of damage and fall per metric.
+        One row per metric and corruption; ``.ranks`` has the rank correlation of corruption and fall per metric.
 
     Raises
     ------
@@ -125,13 +146,28 @@ def stress(
     part = select_part(whole, as_values(where), as_values(drop))
     documents = [document for document in part.iter_documents() if document.text.strip()]
     if not documents:
-        raise FinecombError(f"{source}: has no texts to damage")
+        raise FinecombError(f"{source}: no texts found")
+    if allow_code and not any(name.startswith("code:") for name in as_values(metric)):
+        raise ParameterError(
+            f"{param('allow_code')} requires {param('metric', 'code:MODULE:FUNCTION')}", parameter="allow_code"
+        )
+    allow_user_code(as_values(allow_code))
     metrics = [build_metric(name) for name in as_values(metric)]
-    _refuse_engine_of_metrics(chosen, metrics)
-    corruptions = check_corruptions(as_names(corruption))
+    _refuse_engine_options_without_use(chosen, metrics)
+    names = as_names(corruption)
+    known = [*CORRUPTIONS, HUMAN_CORRUPTION]
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f"unknown {param('corruption', name)}{did_you_mean(name, known)}", parameter="corruption"
+            )
+    corruptions = list(names) or known
     pairs = corrupt_documents(documents, corruptions, seed)
     if not pairs:
-        raise FinecombError(f"{source}: no text can be damaged in this way; `finecomb stress --help` lists the kinds")
+        raise FinecombError(
+            f"{source}: no text can be corrupted by {', '.join(corruptions)}; "
+            "`finecomb stress --help` lists the corruptions"
+        )
     work = PartitionOptions(engine, workers, Path(partitions) if partitions else None)
     with work.open_executor() as executor:
         table = run_stress_trial(
@@ -144,8 +180,8 @@ def stress(
 _ENGINE = ("engine", "workers", "partitions")
 
 
-def _refuse_engine_of_metrics(chosen: Iterable[str], metrics: Sequence[Metric]) -> None:
-    """Refuse options of the engine where every metric has to see all texts at once."""
+def _refuse_engine_options_without_use(chosen: Iterable[str], metrics: Sequence[Metric]) -> None:
+    """Refuse options of the engine if every metric needs all texts at once."""
     if any(metric.by_text for metric in metrics):
         return
     for name in _ENGINE:
@@ -162,7 +198,7 @@ def _refuse_engine_of_metrics(chosen: Iterable[str], metrics: Sequence[Metric]) 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file of texts in a named format; where a path alone is given, the format is guessed."""
+    """A file of texts in a named format; for a plain path, the format is guessed."""
 
     path: Path
     format: str = ""
@@ -182,6 +218,7 @@ def criticize(
     smoothing: str = "",
     merge_repeats: bool = False,
     code: Values = (),
+    allow_code: Values = (),
     prior: Literal["markov", "ngram", "gaussian", "dirichlet"] = "markov",
     synthetic: bool = False,
     show: Names = "systems",
@@ -206,81 +243,90 @@ def criticize(
     partitions: str | PathLike[str] | None = None,
     progress: Progress = False,
 ) -> CriticTables:
-    """Compare the structure of generated texts with that of real ones: sections, references, topics.
+    """Compare the structure of generated texts with that of real texts: sections, coreference and topics.
 
     Parameters
     ----------
     real : Study, path, DataFrame or list of dicts
-        Real documents. Files are read as streams.
+        Real documents to compare the generated documents with. Files are read as streams.
     generated : mapping of names to corpora, sequence of paths, or one corpus
-        Generated documents, one file or one entry per system.
+        Generated documents, one file per system.
+        In Python also one corpus, or a mapping of system names to corpora.
     critic : str or sequence of str, default "sections"
-        Critics, comma-separated: sections, coreference, topics, languages, FOLDER or module:NAME.
-        A folder holds a saved critic; `module:Class` and `module:function` are of your own.
+        Critics, comma-separated: `sections`, `coreference`, `topics`, `languages` or your own.
+        A folder holds a saved critic; `module:Class` and `module:function` are your own.
     fit : Study, path, DataFrame or list of dicts, optional
-        Real documents to fit on (default: a share of REAL that takes no further part).
+        Real documents to fit the critic to (default: a share of `REAL` that is not compared).
     fit_share : float, default 0.5
-        Share of REAL used for fitting.
+        Share of `REAL` that is used to fit the critic.
     by : str
-        Document meta that tells systems apart within a file, such as model.
+        Document metadata field that names the system of each text in a file, such as `model`.
     stat : {"nll", "plugin", "kl"}, optional
-        Statistic T(x): nll, plugin or kl (default: that of the critic).
+        Statistic T(x) of a document: `nll`, `plugin` or `kl` (default: the critic's own).
+        `nll` is the expected negative log-probability of the latent states, `plugin` that of the most probable states,
+        and `kl` the divergence of the posterior from the prior.
     set_ : str or sequence of str
-        NAME=VALUE: an option of the critic; may be repeated.
+        Option of the critic, as `NAME=VALUE`; may be repeated.
     smoothing : str
-        For sections: auto or add:X.
+        For the `sections` critic: smoothing of transition counts (`auto`, or `add:X` to add X).
     merge_repeats : bool, default False
-        For sections: join equal neighbours.
+        For the `sections` critic: merge consecutive sections of the same type.
     code : str or sequence of str
-        module:name of your own code that a saved critic needs; may be repeated.
-        Nothing that a folder names is run without it.
+        Your own code that a saved critic may run, as `module:name`; may be repeated.
+        Code that a saved critic names is not run unless it is listed here.
+    allow_code : str or sequence of str
+        Python file or folder with your own critic, function or resolver; may be repeated.
+        Installed modules need no permission. Code in the working directory does not run without it.
     prior : {"markov", "ngram", "gaussian", "dirichlet"}, default "markov"
-        For module:function: prior over its labels.
+        For a `module:function` critic: prior (`markov`, `ngram`, `gaussian` or `dirichlet`).
     synthetic : bool, default False
-        Run the self-test on a known process instead.
+        Run a self-test on a known synthetic process instead of comparing documents.
     show : str or sequence of str, default "systems"
-        Tables, comma-separated: systems, contrasts, diversity, unused, outliers, parts, text and others.
-        There are also correlations and incoherent (with people), power, certainty, and tables of the critic.
+        Tables to show, comma-separated, such as `systems`, `contrasts` or `outliers`.
+        Others are `unused`, `parts` and `text` (of one document), `correlations` and `incoherent` (with people),
+        `power`, `certainty`, and tables of the critic.
     document : str
-        For parts and text: ID of the document.
+        For the tables `parts` and `text`: ID of the document.
     system : str
-        For parts and text: system of the document, or real.
+        For the tables `parts` and `text`: system that wrote the document, or `real`.
     cluster : str
-        Document meta, such as prompt: documents that share it are resampled together.
+        Document metadata field, such as `prompt`; texts with equal values are resampled as one.
     paired : bool, default False
-        Compare real and generated documents of the same cluster, or of the same ID.
+        Pair real and generated documents of the same cluster, or with the same ID.
     splits : int, default 1
-        Ways to split REAL into fitting and held-out documents; medians are reported.
+        Number of random splits of `REAL` into fitting and held-out parts; medians are reported.
     beside : path or DataFrame, optional
-        CSV with a column `system`: other numbers to print next to ours.
+        CSV file with a column `system` and other scores to print next to the critic's scores.
     word_ppl : str
-        Causal model, by name or folder, whose perplexity by words is added.
+        Also compute perplexity per word with this causal language model (name or folder).
     mauve : str
-        Encoder, by name or folder, whose MAUVE is added; needs mauve-text.
+        Also compute MAUVE with this encoder (name or folder); requires the package `mauve-text`.
     people : Study or path, optional
-        Study with the sections protocol: judgements of people.
+        Study annotated by people with the `sections` protocol, for comparison with the critic.
     correction : {"holm", "bonferroni", "none"}, default "holm"
-        Correction of p-values for many systems and critics.
+        Correction of p-values for several systems and critics: `holm`, `bonferroni` or `none`.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the split, the fit and the resamples.
+        Random seed for splitting, fitting and resampling.
     output : path, optional
-        Folder for all tables and figures.
+        Output folder for all tables and figures.
     save : path, optional
-        Folder for the fitted critic.
+        Folder to save the fitted critic in.
     where : str or sequence of str
-        Condition on generated texts, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching generated texts, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     force : bool, default False
-        Write into folders that exist.
+        Write to the `output` and `save` folders even if they exist.
     engine : str, default "local"
-        Where documents are scored: local processes, ray, or ray:ADDRESS of a cluster.
+        Execution engine: `local` (processes on this machine), `ray` or `ray:ADDRESS` (cluster).
     workers : int, optional
-        Number of processes; changes no number.
+        Number of parallel processes; results do not depend on it.
     partitions : path, optional
-        Folder for finished parts, so that an interrupted run resumes.
+        Folder for intermediate results, so that an interrupted run can be resumed.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the steps done and all steps of each stage.
+        Show progress on standard error.
+        A function is called with the numbers of finished and total steps instead.
 
     Returns
     -------
@@ -306,21 +352,38 @@ def criticize(
     engine_options = {"engine": engine, "workers": workers, "partitions": partitions}
     options = _critic_options(as_values(set_), smoothing, merge_repeats)
     if synthetic:
-        _refuse_engine_of_self_test(changed_parameters(criticize, engine_options))
+        for name in changed_parameters(criticize, engine_options):
+            raise ParameterError(
+                f"{param(name)} does not apply to {param('synthetic')}; it applies to REAL and GENERATED documents",
+                parameter=name,
+            )
         with _watch_critics(progress):
             return run_self_test(options, seed)
     shows = list(dict.fromkeys(as_names(show)))
     conditions = as_values(where)
-    systems = _document_sources(generated, conditions)
-    if real is None or not (systems or set(shows) <= set(CRITIC_TABLES)):
+    names = generated if isinstance(generated, Mapping) else itertools.repeat("")
+    systems = [
+        _document_source(corpus, conditions, str(name))
+        for name, corpus in zip(names, _members(generated), strict=False)
+    ]
+    if real is None or not (systems or set(shows) <= set(DIAGNOSTIC_TABLES)):
         raise FinecombError(
-            f"give REAL and at least one file of GENERATED documents, or {param('synthetic')}; "
-            f"{param('show', 'power,certainty')} needs REAL alone"
+            f"REAL and at least one file of GENERATED documents are required, or {param('synthetic')}; "
+            f"{param('show', 'power,certainty')} requires REAL only"
         )
     folder, save_to = (Path(path) if path else None for path in (output, save))
-    _refuse_existing((folder, save_to), force)
+    for path in (folder, save_to):
+        if path and path.exists() and not force:
+            raise FinecombError(f"{path} already exists; pass {param('force')} to write into it")
     fitting = None if fit is None else _document_source(fit)
     corpora = CriticCorpora(_document_source(real), systems, fitting, fit_share, by, seed, cluster)
+    if allow_code and not any(":" in name for name in (*as_names(critic), *as_values(code), *options.values())):
+        raise ParameterError(
+            f"{param('allow_code')} requires your own code as module:name in {param('critic')}, {param('code')} or "
+            f"{param('set_')}",
+            parameter="allow_code",
+        )
+    allow_user_code(as_values(allow_code))
     wanted = [resolve_critic(name, prior, as_values(code)) for name in as_names(critic)]
     check_critics(wanted, options, as_values(code), splits)
     choice = DocumentChoice(document, system)
@@ -333,7 +396,7 @@ def criticize(
         work.open_executor(unfinished_partitions_folder(folder) if folder else None) as executor,
         _watch_critics(progress),
     ):
-        figures = _figures_of(beside) | model_figures(corpora, word_ppl, mauve)
+        figures = _figures_of(beside) | model_metric_values(corpora, word_ppl, mauve)
         criticisms, rows, saved = compare_over_splits(
             wanted, corpora, options, stat, settings, splits, save_to, executor
         )
@@ -341,14 +404,14 @@ def criticize(
         ability = CriticDiagnostics(criticisms, wanted, corpora, stat, executor)
         tables |= {"power": ability.power_rows, "certainty": ability.certainty_rows}
         notes = [
-            *resume_note(executor.reused_row_count, "text"),  # before tables reuse parts of this very run
+            *resume_note(executor.reused_row_count, "text"),  # read before tables reuse parts of the same run
             *criticism_notes(criticisms, wanted),
-            *(describe_power(ability.power_points) if "power" in shows else []),
+            *(describe_power(ability.power_points_of_all_critics) if "power" in shows else []),
         ]
-        titled = {name: title_and_rows(name, tables, criticisms, corpora, choice, stat) for name in shows}
+        titled = {name: table_title_and_rows(name, tables, criticisms, corpora, choice, stat) for name in shows}
         written: list[Path] = []
         if folder:
-            from finecomb.reporting.critic_folder import write_critic_folder  # figures are loaded only when wanted
+            from finecomb.reporting.critic_folder import write_critic_folder  # imported only for figures
 
             written = write_critic_folder(criticisms, {name: make() for name, make in tables.items()}, folder)
     signature = Signature.from_fields(
@@ -368,7 +431,7 @@ def criticize(
 
 
 def _critic_options(pairs: Sequence[str], smoothing: str, merge_repeats: bool) -> dict[str, str]:
-    """Return options of critics by name from NAME=VALUE and from the two that have a keyword of their own."""
+    """Return the options of critics by name, from NAME=VALUE pairs, `smoothing` and `merge_repeats`."""
     options = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
@@ -380,25 +443,8 @@ def _critic_options(pairs: Sequence[str], smoothing: str, merge_repeats: bool) -
     return options | ({"merge_repeats": "true"} if merge_repeats else {})
 
 
-def _refuse_engine_of_self_test(chosen: Iterable[str]) -> None:
-    for name in _ENGINE:
-        if name in chosen:
-            raise ParameterError(
-                f"{param(name)} does not apply to {param('synthetic')}; it applies to REAL and GENERATED documents",
-                parameter=name,
-            )
-
-
-def _document_sources(generated: Any, where: Sequence[str]) -> list[DocumentSource]:
-    """Return the corpora of systems: a mapping has their names, a list one file each; a list of dicts is one corpus."""
-    names = generated if isinstance(generated, Mapping) else itertools.repeat("")
-    return [
-        _document_source(corpus, where, str(name)) for name, corpus in zip(names, _members(generated), strict=False)
-    ]
-
-
 def _members(generated: Any) -> list[Any]:
-    """Return the corpora that were given, each as it was given."""
+    """Return the corpora as a list, each in the form in which it was passed."""
     if isinstance(generated, Mapping):
         return list(generated.values())
     is_list = isinstance(generated, list | tuple)
@@ -407,7 +453,7 @@ def _members(generated: Any) -> list[Any]:
 
 
 def _document_source(corpus: Any, where: Sequence[str] = (), name: str = "") -> DocumentSource:
-    """Return a corpus that can be read again and again; a file is streamed, unless a condition needs all of it."""
+    """Return a corpus that can be read repeatedly; a file is streamed unless a condition needs all of it."""
     if isinstance(corpus, str | PathLike):
         corpus = CorpusFile(Path(fspath(corpus)))
     if not isinstance(corpus, CorpusFile):
@@ -417,28 +463,21 @@ def _document_source(corpus: Any, where: Sequence[str] = (), name: str = "") -> 
     def read() -> Iterator[Document]:
         if where:
             return select_part(formats.read(corpus.path, corpus.format), where).iter_documents()
-        return (item for item in formats.stream(corpus.path, corpus.format) if isinstance(item, Document))
+        return (item for item in formats.stream_records(corpus.path, corpus.format) if isinstance(item, Document))
 
     return DocumentSource(name or corpus.path.stem, read)
 
 
 def _check_files(corpora: Iterable[Any]) -> None:
-    """Refuse files that do not exist, before a critic is fitted."""
+    """Raise an error for missing files before a critic is fitted."""
     for corpus in corpora:
         path = corpus.path if isinstance(corpus, CorpusFile) else corpus
         if isinstance(path, str | PathLike) and not Path(fspath(path)).exists() and "://" not in str(path):
-            raise FinecombError(f"{path}: no such file or folder")
-
-
-def _refuse_existing(folders: Iterable[Path | None], force: bool) -> None:
-    """Refuse to write into folders that exist before the work, not after it."""
-    for folder in folders:
-        if folder and folder.exists() and not force:
-            raise FinecombError(f"{folder}: is there already; {param('force')} writes into it")
+            raise FinecombError(f"{path}: file or folder not found")
 
 
 def _figures_of(beside: str | PathLike[str] | pl.DataFrame | None) -> dict[str, dict[str, float]]:
-    """Return other numbers of systems from a table."""
+    """Read scores of the systems by other metrics from a table."""
     if beside is None:
         return {}
     table = beside if isinstance(beside, pl.DataFrame) else pl.read_csv(fspath(beside))
@@ -449,7 +488,7 @@ def _figures_of(beside: str | PathLike[str] | pl.DataFrame | None) -> dict[str, 
 
 @contextlib.contextmanager
 def _watch_critics(progress: Progress) -> Iterator[None]:
-    """Show each stage of a criticism: as one of several bars on standard error, or to the caller's function."""
+    """Show the progress of each stage as a bar on standard error, or report it to the caller's function."""
     if progress is False:
         yield
         return
@@ -494,34 +533,37 @@ def prepare(
     keep_duplicates: bool = False,
     sections: Literal["with-titles", "without-titles", "read"] | None = None,
 ) -> PreparationResult:
-    """Prepare texts for a study: prompts, lengths, copies, duplicates and balance.
+    """Prepare texts for a study: derive prompts, cut to length, drop copies and duplicates, and balance groups.
 
     Parameters
     ----------
     texts : Study, path, DataFrame, list of dicts or of documents, or a list of paths
         Articles or texts; several files become one study.
     prompt : {"first-sentence", "headline", "headline+first-sentence", "start"}, optional
-        Part of an article that becomes the prompt; the rest is the human continuation.
+        Prompt to derive: `first-sentence`, `headline`, `headline+first-sentence` or `start`.
+        The rest of the article becomes the human continuation.
     start : str
-        For prompt start: words that texts begin with, such as 'Once upon a time'.
+        For the `start` prompt: words with which every text begins, such as 'Once upon a time'.
     words : str
-        LEAST-MOST or LEAST-: cut at the first sentence end from LEAST words on; drop others.
+        Words per text, `MIN-MAX` or `MIN-`; texts are cut after the sentence that reaches `MIN`.
+        A text is dropped if no sentence ends within this length.
     priming : Study, path, DataFrame, or list of dicts or documents, optional
-        Priming texts; texts that copy one are dropped.
+        Texts that a model was primed with; texts that copy one of them are dropped.
     overlap : float, default 0.8
-        Share of a text's words that makes it a copy.
+        With `priming`: maximum share of a text's words that also occur in a priming text.
+        Common words must have the same order (longest common subsequence).
     balance : str or sequence of str
-        Meta fields, comma-separated, whose combinations get equally many texts.
+        Comma-separated metadata fields; each combination gets the same number of sampled texts.
     per_cell : int, optional
-        Texts per combination (default: those of the smallest).
+        With `balance`: number of texts per combination (default: size of the smallest one).
     seed : int, default 0
-        Seed of the balanced draw.
+        Random seed for sampling with `balance`.
     detokenise : bool, default False
-        Remove the spaces that a tokenizer put around punctuation.
+        Remove the spaces that a tokenizer inserted around punctuation.
     keep_duplicates : bool, default False
-        Keep texts that are equal to another.
+        Keep duplicate texts.
     sections : {"with-titles", "without-titles", "read"}, optional
-        Mark sections for a model, with or without their titles, or read them back.
+        Add section markers (`with-titles` or `without-titles`), or convert them (`read`).
 
     Returns
     -------
@@ -540,13 +582,13 @@ def prepare(
     >>> import finecomb as fc
     >>> result = fc.prepare([{"id": "a", "text": "One lake ."}, {"id": "b", "text": "One lake ."}], detokenise=True)
     >>> result.find(what="texts kept").texts, result.dropped
-    (1, {'b': 'the same text as another'})
+    (1, {'b': 'duplicate of another text'})
     >>> next(result.study.iter_documents()).text
     'One lake.'
     """
     if priming is None and overlap != MAX_OVERLAP:
         raise ParameterError(
-            f"{param('overlap')} means nothing without {param('priming')}; name the priming texts or leave it out",
+            f"{param('overlap')} requires {param('priming')}",
             parameter="overlap",
         )
     documents = _documents_of(texts)
@@ -568,7 +610,7 @@ def prepare(
 
 
 def _documents_of(texts: Any) -> list[Document]:
-    """Return the documents of one corpus or of several, or documents as they are."""
+    """Return the documents of one corpus or of several; documents are passed through."""
     if isinstance(texts, list | tuple) and all(isinstance(text, Document) for text in texts):
         return list(texts)
     return [document for corpus in _members(texts) for document in _document_source(corpus).read()]

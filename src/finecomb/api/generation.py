@@ -1,7 +1,9 @@
-"""Generation of texts from prompts, with a model and a grid of decoding parameters."""
+"""Text generation from prompts with a model and a grid of decoding parameters."""
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -11,10 +13,10 @@ from finecomb import formats
 from finecomb.annotators.llm.blocking import RunInterrupted
 from finecomb.annotators.llm.chat import ChatMessage
 from finecomb.annotators.llm.model_options import build_model_settings
+from finecomb.annotators.llm.providers import find_provider
 from finecomb.annotators.llm.run_folder import RUNS_FOLDER
-from finecomb.api.coercion import StudyLike, as_study
-from finecomb.api.models import MODEL_OPTIONS, Numbers, call_progress
-from finecomb.api.parameters import Count, PositiveInt, changed_parameters, public
+from finecomb.api.models import MODEL_OPTIONS, Numbers, run_until_interrupted
+from finecomb.api.parameters import Count, PositiveInt, StudyLike, as_study, changed_parameters, public
 from finecomb.api.progress import Progress
 from finecomb.core.errors import FinecombError, ParameterError, param
 from finecomb.core.results import Table
@@ -24,31 +26,30 @@ from finecomb.corpora.generation.generation import (
     GenerationPlan,
     GenerationRun,
     GenerationSettings,
+    GenerationTask,
     Interface,
-    collect_run,
     plan_generation,
 )
-from finecomb.corpora.generation.generation import generate as write_texts
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import DELIMITER, Priming
-from finecomb.corpora.generation.run_reports import decoding_rows, generation_notes, plan_notes, plan_rows
+from finecomb.corpora.generation.run_reports import decoding_rows, generation_notes, plan_notes
 
 # --- text generation -------------------------------------------------------------------------------------------------
 
 
 class GeneratedTexts(Table):
-    """Generated texts: one row per setting of decoding.
+    """Generated texts: one row per combination of decoding parameters.
 
     Attributes
     ----------
     study : Study
         The texts; empty after a dry run.
     plan : GenerationPlan
-        Everything that the run writes.
+        The texts that the run generates, with their parameters.
     run : GenerationRun or None
         The run; None for a dry run.
     messages : tuple of ChatMessage
-        The messages for the first text; only of a dry run.
+        The messages for the first text; only for a dry run.
     """
 
     def __init__(
@@ -104,78 +105,83 @@ def generate(
     seed: Count = 0,
     progress: Progress = False,
 ) -> GeneratedTexts:
-    """Generate texts from prompts with a model, for each setting of the decoding parameters; stopped runs resume.
+    """Generate texts from prompts with a model, for each combination of decoding parameters; runs can be resumed.
 
     Parameters
     ----------
     prompts : Study, path, DataFrame or list of dicts
-        Documents with a prompt, as `finecomb prepare` writes them, or one prompt per line (.txt).
+        Documents with prompts (see `finecomb prepare`), or a text file with one prompt per line.
     model : str
-        local:smollm2, a GGUF file, a folder or name that transformers loads, or the endpoint's name for it.
+        Model: `local:smollm2`, a GGUF file, a transformers model, or a name at the endpoint.
+        A transformers model is a name or a folder.
     top_p : number, str or sequence of numbers, default 0.96
-        Probability masses of the nucleus, comma-separated.
+        Values of top-p (nucleus sampling), comma-separated.
     temperature : number, str or sequence of numbers, default 1
-        Temperatures, comma-separated; 0 is argmax.
+        Sampling temperatures, comma-separated; 0 is greedy decoding.
     frequency_penalty : number, str or sequence of numbers, default 0
-        Penalties per earlier occurrence of a token, comma-separated.
+        Frequency penalties, comma-separated, subtracted from a token's logit per occurrence.
     vary : {"independently", "cross"}, default "independently"
-        One setting at a time, the other at top-p .96 or temperature 1; or every pair of the two: cross.
+        Vary top-p and temperature one at a time (`independently`), or in all pairs (`cross`).
+        While one of them varies, the other is fixed: top-p at 0.96, temperature at 1.
     words : str, default "80-145"
-        MIN-MAX words; a text ends with the first sentence that reaches MIN, or is sampled again.
+        Words per text, as `MIN-MAX`; texts end after the sentence that reaches `MIN`.
+        A text is sampled again if no sentence ends within this length.
     to_end : bool, default False
-        Write every text to its own end; the length in words does not apply.
+        Generate until the model ends the text, without a word limit.
     priming : Study, path, DataFrame or list of dicts, optional
-        Texts by people that precede every prompt; copies of them are dropped.
+        Human texts shown before every prompt; generated copies of them are dropped.
     delimiter : str
-        Separator between priming texts, which also ends a text.
+        Separator between priming texts; a generated text ends at the first separator.
     tries : int, default 20
-        Maximum samples per text before it is given up.
+        Maximum number of attempts to sample a text of the required length.
     sections : bool, default False
-        Read sections back from their markers; see `prepare --sections`.
+        Convert section markers in the generated texts to sections; see `prepare --sections`.
     runtime : {"transformers", "gguf"}, default "transformers"
-        Library that runs a local model: transformers, or llama.cpp for a GGUF file.
+        Library that runs a local model: `transformers` or `gguf` (llama.cpp, for a GGUF file).
     interface : {"completions", "chat"}, default "completions"
-        Whether an endpoint continues a text, or is asked to in a conversation.
+        Endpoint type: `completions` (continues the text) or `chat` (prompted to continue it).
     name : str
-        Name of the system in meta.model (default: the model's name).
+        Name of the system, stored as `meta.model` of each text (default: the model's name).
     limit : int, optional
-        Use only the first prompts, as many as this number.
+        Maximum number of prompts to use, in order (default: all).
     output : path, optional
-        File for the texts: .jsonl or any other format.
+        Output file for the texts: `.jsonl` or another format that `finecomb formats` lists.
     force : bool, default False
-        Replace an existing output of another run.
+        Replace the output of an earlier run.
     runs : path, optional
-        Folder for journals, so that an interrupted run resumes (default: OUTPUT.runs).
+        Folder for replies, so that an interrupted run can be resumed (default: `OUTPUT.runs`).
     dry_run : bool, default False
-        Write nothing; show the first prompt and the settings.
+        Write nothing; show the first prompt and the decoding parameters.
     base_url : str
-        Address of an OpenAI-compatible endpoint, such as http://localhost:8080/v1; without it, a local model.
+        URL of an OpenAI-compatible endpoint (default: run a local model).
+        For example `http://localhost:8080/v1`.
     key_env : str
-        Environment variable with the endpoint's key; the key itself is written nowhere.
+        Environment variable with the endpoint's API key; the key itself is never stored.
     samples : int, default 1
-        Number of texts per prompt and setting; argmax has one.
+        Number of texts per prompt and decoding setting (greedy decoding: always 1).
     max_tokens : int, default 2048
-        With to_end: maximum tokens of a text; one that has not ended by then is dropped.
+        Maximum tokens per text generated to its end; texts that have not ended by then are dropped.
     price : str or two numbers
-        IN,OUT: US dollars per million tokens sent and received.
+        Prices as `IN,OUT`, in US dollars per million input and output tokens.
     budget : float, optional
-        Budget in US dollars; no call is made that could exceed it.
+        Budget in US dollars; calls that could exceed it are not made.
     concurrency : int, default 8
-        Maximum calls at a time; for a local model, texts written side by side.
+        Maximum number of simultaneous calls or, for a local model, of texts per batch.
     requests_per_minute : float, optional
-        Maximum calls per minute.
+        Maximum number of calls per minute.
     tokens_per_minute : float, optional
-        Maximum tokens sent per minute, as estimated.
+        Maximum number of tokens sent per minute (estimated).
     timeout : float, default 120
-        Seconds per call.
+        Timeout per call in seconds.
     attempts : int, default 6
         Maximum attempts per call.
     context_tokens : int, optional
-        Tokens that fit into the model, where it does not say so itself.
+        Context size of the model in tokens, if the model does not report it.
     seed : int, default 0
-        Seed from which the seed of every text is made.
+        Random seed from which the seed of each text is derived.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the texts done and all texts.
+        Show progress on standard error.
+        A function is called with the numbers of finished and total texts instead.
 
     Returns
     -------
@@ -206,10 +212,10 @@ def generate(
     """
     chosen = changed_parameters(generate, locals())
     if to_end and "words" in chosen:
-        raise ParameterError(f"{param('words')} and {param('to_end')} contradict each other; leave one of the two out")
+        raise ParameterError(f"{param('words')} and {param('to_end')} cannot be used together")
     if not to_end and "max_tokens" in chosen:
         raise ParameterError(
-            f"{param('max_tokens')} does not apply without {param('to_end')}; the length comes from {param('words')}",
+            f"{param('max_tokens')} requires {param('to_end')}; otherwise {param('words')} sets the length",
             parameter="max_tokens",
         )
     asked = {option: chosen[option] for option in MODEL_OPTIONS if option in chosen and option != "temperature"}
@@ -222,7 +228,7 @@ def generate(
     )
     settings = GenerationSettings(
         model=model_choice,
-        runtime="http" if model_choice.base_url else runtime,
+        runtime="http" if model_choice.base_url or find_provider(model).base_url else runtime,
         decodings=tuple(grid),
         rule=None if to_end else LengthRule.parse(words),
         tries=tries,
@@ -234,30 +240,19 @@ def generate(
     plan = plan_generation(settings, list(as_study(prompts, "prompts").iter_documents())[:limit], shots)
     if dry_run:
         first = plan.build_call(plan.tasks()[0], 0).request.messages
-        title = "What a run would write"
-        return GeneratedTexts(plan_rows(plan), plan, title=title, notes=plan_notes(plan), messages=first)
+        counts = Counter(task.decoding.name for task in plan.tasks())
+        rows = [{"setting": setting, "texts": count} for setting, count in counts.items()]
+        return GeneratedTexts(rows, plan, title="Planned texts", notes=plan_notes(plan), messages=first)
     target = Path(output) if output else None
     journals = Path(runs) if runs else target and target.with_name(f"{target.name}.{RUNS_FOLDER}")
     if target and target.exists() and not force and not (journals and (journals / plan.folder_name()).exists()):
         raise FinecombError(
-            f"{target}: exists already and is of another run; choose another name or say {param('force')}"
+            f"{target} already exists and belongs to another run; choose another name or pass {param('force')}"
         )
-    return _write_texts(plan, target, journals, progress)
-
-
-def _write_texts(plan: GenerationPlan, output: Path | None, runs: Path | None, progress: Progress) -> GeneratedTexts:
-    """Return the texts of a plan, and write them; those of an interrupted run come with the interruption."""
-    is_interrupted = False
-    try:
-        with call_progress(progress, "texts") as watch:
-            run = write_texts(plan, runs, watch=watch)
-    except KeyboardInterrupt:
-        if runs is None:
-            raise
-        run, is_interrupted = collect_run(plan, runs), True
-    if output and run.documents:
-        formats.save(run.documents, output, force=True)
-    title = f"Texts of {plan.settings.system_name()}"
+    run, is_interrupted = run_until_interrupted(functools.partial(GenerationTask, plan), journals, progress, "texts")
+    if target and run.documents:
+        formats.save_records(run.documents, target, force=True)
+    title = f"Texts of {settings.system_name()}"
     result = GeneratedTexts(decoding_rows(run), plan, run, title=title, notes=generation_notes(run))
     if is_interrupted:
         raise RunInterrupted(result)

@@ -1,4 +1,4 @@
-"""Gold standards and judges: merging annotators, scores against gold, calibration, validation, and second passes."""
+"""Gold standards and judges: merging, scores against gold, calibration, validation, and second passes."""
 
 from __future__ import annotations
 
@@ -8,31 +8,57 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
-from finecomb.api.parameters import Count, Names, PositiveInt, Share, Values, changed_parameters, public
-from finecomb.api.selection import build_filters, select_part
+from finecomb.annotators.llm.run_identity import build_replacement
+from finecomb.api.models import call_progress
+from finecomb.api.parameters import (
+    Count,
+    Names,
+    PositiveInt,
+    Share,
+    StudyLike,
+    Values,
+    as_names,
+    as_study,
+    as_values,
+    build_filters,
+    changed_parameters,
+    public,
+    select_part,
+)
+from finecomb.api.progress import Progress, steps, track_counts
 from finecomb.core.errors import ParameterError, did_you_mean, param
+from finecomb.core.protocol import Protocol
+from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.results import Findings
+from finecomb.formats.study_writes import change_study
 from finecomb.reporting.gold_results import GoldResult, ScoreResult
 from finecomb.reporting.judge_results import CalibrationResult, RoundsResult
-from finecomb.statistics.agreement.minimal_repairs import Repairs
+from finecomb.statistics.agreement.mark_alignment import Alignment
+from finecomb.statistics.agreement.minimal_repairs import RepairMode
 from finecomb.statistics.agreement.second_pass_changes import compare_passes
-from finecomb.statistics.gold.gold_and_judges import UnreadPolicy, restrict_judges_to_gold_texts
+from finecomb.statistics.gold.gold_and_judges import (
+    UnreadPolicy,
+    has_only_scalar_scores,
+    restrict_judges_to_gold_texts,
+    scalar_score_annotators,
+)
 from finecomb.statistics.gold.gold_merge import MAJORITY, MinVotes, SpanSize
-from finecomb.statistics.gold.gold_merge import gold as merge_annotators
+from finecomb.statistics.gold.gold_merge import merge_into_gold as merge_annotators
 from finecomb.statistics.gold.merge_tables import annotator_subset_scores_table, recovered_error_notes
-from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
-from finecomb.statistics.gold.scores import Average, Category, ScoreSettings, score_by_match_rules
-from finecomb.statistics.gold.scores import score as score_marks
+from finecomb.statistics.gold.scalar_metrics import orient_towards_quality, scalar_metric_correlations
+from finecomb.statistics.gold.scores import Average, LabelRowRule, ScoreSettings, score_by_match_rules
+from finecomb.statistics.gold.scores import score_judges_against_gold as score_marks
+from finecomb.statistics.inference.intervals import IntervalMethod
 from finecomb.statistics.judges.anchoring_effect import anchoring_findings
 from finecomb.statistics.judges.calibration import CalibrationOptions
-from finecomb.statistics.judges.calibration import calibrate as compare_with_people
+from finecomb.statistics.judges.calibration import calibrate_against_people as compare_with_people
 from finecomb.statistics.judges.counterfactual_validation import JudgeFunction
 from finecomb.statistics.judges.counterfactual_validation import validate_judge as run_on_corrections
 from finecomb.statistics.judges.estimates import estimate_means
-from finecomb.statistics.measures.unit_grid import Level
+from finecomb.statistics.measures.unit_grid import UnitLevel
 from finecomb.statistics.selection.view import view
 
+GoldAlignment = Literal["auto", Alignment]
 MatchOrAll = Literal[
     "task", "optimal", "overlap", "exact", "partial", "iou", "mpp", "token", "char", "wmt25", "sentence", "all"
 ]
@@ -43,56 +69,66 @@ def gold(
     study: StudyLike,
     *,
     min_votes: int | str | None = None,
-    align: str = "auto",
+    align: GoldAlignment = "auto",
     size: SpanSize = "majority",
     subsets: int | None = None,
     decisions: bool = True,
-    repairs: Repairs = "declared",
+    repairs: RepairMode = "declared",
     by: str = "model",
     protocol: str = "",
     annotator: Values = (),
     kind: Values = (),
     where: Values = (),
     drop: Values = (),
+    into: str | PathLike[str] | None = None,
     draws: Count = 1000,
     seed: int = 0,
 ) -> GoldResult:
-    """Merge annotators into a gold standard: errors with enough votes, each with the label of the majority.
+    """Merge annotations into a gold standard: errors with enough votes, each with its majority label.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         The annotations to merge. A path is read with :func:`read`.
     min_votes : int or "majority", optional
-        Annotators who must have marked an error, or majority: more than half of a text's annotators.
-        By default 2; gold from subsets has the majority of each.
-    align : str, default "auto"
-        Which marks are one error: item, overlap, overlap-label, gamma; auto: item where given.
+        Minimum number of annotators who marked an error, or `majority` (more than half).
+        The default is 2; gold from subsets uses the majority of each subset.
+    align : {"auto", "item", "overlap", "overlap-label", "gamma"}, default "auto"
+        Method for matching marks: `auto`, `item`, `overlap`, `overlap-label` or `gamma`.
+        `auto` matches by item if the marks have items, otherwise by overlap.
     size : {"widest", "narrowest", "majority", "union"}, default "majority"
-        Length of the gold mark; majority: the tokens that more than half have.
+        Extent of a gold mark: `majority`, `widest`, `narrowest` or `union` of the merged marks.
+        `majority` keeps the tokens that more than half of those who marked the error have marked.
     subsets : int, optional
-        Also score gold from every subset of this many annotators against gold from all.
+        Also build gold from every subset of N annotators, and score it against the full gold.
         Each gold has its own majority unless `min_votes` is given.
     decisions : bool, default True
-        Let an adjudicator's decisions count instead of votes.
+        Use an adjudicator's decisions instead of votes.
     repairs : {"declared", "smallest"}, default "declared"
-        Alternatives that marks declare, or also smallest repairs (one name or two numbers).
+        Accept alternative corrections `declared` in marks, or also inferred ones (`smallest`).
+        An alternative is another set of marks that corrects the same error, such as one name instead of two numbers.
     by : str, default "model"
-        For rates: document meta that names systems.
+        For the `rates` table: document metadata field that names the system.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     annotator : str or sequence of str
-        Only this annotator; may be repeated.
+        Include only this annotator; may be repeated.
     kind : str or sequence of str
-        Only annotators of this kind (default: people, and others only where there are no people).
+        Include only annotators of this kind, such as `llm` (default: people, or all if none).
+        The kinds are `human`, `llm`, `detector`, `checker`, `gold` and `pooled`; several may be given. By default
+        people (`human` and `pooled`), or all other kinds if the study has no people.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
+    into : path, optional
+        Study to add the gold annotations to where it is stored, also while it is served; usually `STUDY`.
+        Earlier gold annotations stay in the study, excluded.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
 
     Returns
     -------
@@ -121,7 +157,14 @@ def gold(
     Thomson and Reiter (2020), "A Gold Standard Methodology for Evaluating Accuracy in Data-To-Text Systems".
     """
     chosen = changed_parameters(gold, locals())
-    votes = _parse_min_votes(min_votes)
+    votes: MinVotes | None
+    if min_votes is None or min_votes == MAJORITY:
+        votes = None if min_votes is None else MAJORITY
+    elif not str(min_votes).isdecimal() or not int(min_votes):
+        message = f"{param('min_votes', str(min_votes))}: expected a whole number of at least 1, or majority"
+        raise ParameterError(message, parameter="min_votes")
+    else:
+        votes = int(min_votes)
     whole = as_study(study)
     part = view(whole, build_filters(chosen))
     adjudicated = whole if decisions and not annotator and not kind else None
@@ -132,18 +175,11 @@ def gold(
         else None
     )
     notes = [*part.notes, *merge.notes, *recovered_error_notes(merge, part)]
-    return GoldResult(merge, by, draws, seed, notes, from_subsets)
-
-
-def _parse_min_votes(value: int | str | None) -> MinVotes | None:
-    if value is None or value == MAJORITY:
-        return None if value is None else MAJORITY
-    text = str(value)
-    if not text.isdecimal() or not int(text):
-        raise ParameterError(
-            f"{param('min_votes', text)}: expected a whole number from 1, or majority", parameter="min_votes"
-        )
-    return int(text)
+    result = GoldResult(merge, by, draws, seed, notes, from_subsets)
+    if into is not None:
+        work = [record for record in result.study.items() if isinstance(record, Protocol | Annotator | Annotation)]
+        change_study(Path(into), lambda current: build_replacement(current, work), "merged gold annotations")
+    return result
 
 
 @public
@@ -153,7 +189,7 @@ def score(
     *,
     match: MatchOrAll = "optimal",
     average: Average = "micro",
-    category: Category = "both",
+    category: LabelRowRule = "both",
     by: Names = ("label",),
     gold: str = "",
     judge: Values = (),
@@ -161,9 +197,11 @@ def score(
     protocol: str = "",
     tokens: str = "words",
     unread: UnreadPolicy = "empty",
-    repairs: Repairs = "declared",
+    repairs: RepairMode = "declared",
     where: Values = (),
     drop: Values = (),
+    cluster: str = "",
+    interval: IntervalMethod = "auto",
     draws: Count = 1000,
     seed: int = 0,
 ) -> ScoreResult:
@@ -172,39 +210,48 @@ def score(
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study with gold. A path is read with :func:`read`.
+        The study with the gold annotations. A path is read with :func:`read`.
     predicted : Study, path, DataFrame or list of dicts, optional
-        Study with the judges to score (default: all other annotators of the first study).
+        Study with the annotators to score (default: the other annotators of the gold study).
     match : str, default "optimal"
-        Rule by which a mark has found a gold mark; all: F1 and rank of every judge by each rule.
+        Rule for matching marks with gold, such as `optimal` or `exact`; `all` compares rules.
+        `all` reports F1 and rank of every judge by each rule.
     average : {"micro", "macro"}, default "micro"
-        Ratios of the sums over texts (micro), or means of each text's ratios (macro).
+        Average over texts: `micro` (ratio of sums) or `macro` (mean of the ratios per text).
     category : {"both", "gold"}, default "both"
-        For a label: both lists restricted to it, or gold for recall and marks for precision.
+        For rows per label: match marks of that label only (`both`), or of any label (`gold`).
+        With `gold`, recall is over gold marks of the label and precision over the judge's marks of the label.
     by : str or sequence of str, default "label"
-        label and document meta, comma-separated.
+        Group by `label` or document metadata fields, comma-separated.
     gold : str
-        Annotator that is gold, where no annotator is of that kind.
+        Name of the gold annotator, if no annotator is of kind `gold`.
     judge : str or sequence of str
         Score only this annotator; may be repeated.
     question : str
-        For scalar metrics: question that people answered (default: the number of errors in gold).
+        For scalar metrics: compare with answers to this question (default: gold error counts).
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     tokens : str, default "words"
-        Tokenizer: words, whitespace or spacy:NAME.
+        Tokenizer: `words`, `whitespace` or `spacy:NAME` (a spaCy language or pipeline).
     unread : {"empty", "leave-out"}, default "empty"
-        Texts that only one side has an annotation on: nothing found there, or omitted.
+        Count texts that gold or the judge did not annotate as `empty` (no marks), or omit them (`leave-out`).
     repairs : {"declared", "smallest"}, default "declared"
-        Alternatives that marks declare, or also smallest repairs (one name or two numbers).
+        Accept alternative corrections `declared` in marks, or also inferred ones (`smallest`).
+        An alternative is another set of marks that corrects the same error, such as one name instead of two numbers.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
+    cluster : str
+        Independent units: `text`, `prompt`, `source`, or a metadata field such as `topic`.
+        By default, texts with the same prompt or source form a cluster.
+    interval : {"auto", "percentile"}, default "auto"
+        Interval method: chosen by the type of statistic (`auto`), or percentile bootstrap.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
 
     Returns
     -------
@@ -235,32 +282,51 @@ def score(
     """
     chosen = changed_parameters(score, locals())
     names, dropped = as_names(by), as_values(drop)
-    truth = select_part(as_study(study), as_values(where), dropped)
+    truth = as_study(study)
+    if where or drop:
+        truth = select_part(truth, as_values(where), dropped)
     other = None if predicted is None else as_study(predicted, "predicted")
     if other is not None and (where or drop):
         other = select_part(restrict_judges_to_gold_texts(truth, other), drop=dropped)
     judges = truth if other is None else other
-    if question or has_only_scalar_scores(judges):
-        _refuse(chosen, _MARK_OPTIONS, "scalar metrics")
+    wanted = set(as_values(judge))
+    has_named_metrics = bool(wanted) and wanted <= scalar_score_annotators(judges)
+    if question or has_named_metrics or has_only_scalar_scores(judges):
+        _refuse(chosen, [name for name in _MARK_OPTIONS if name != "judge" or not has_named_metrics], "scalar metrics")
         system = next((name for name in names if name != "label"), "model")
-        return ScoreResult.from_metrics(scalar_metric_correlations(truth, other, question, system, gold, draws, seed))
+        correlations = scalar_metric_correlations(truth, other, question, system, gold, draws, seed)
+        shown = [finding for finding in correlations if not wanted or finding.columns["metric"] in wanted]
+        return ScoreResult.from_metric_correlations(*orient_towards_quality(shown, judges, question))
     settings = ScoreSettings(
         gold_annotator=gold, judges=as_values(judge), protocol=protocol, tokens=tokens, unread=unread, average=average,
         repairs=repairs,
     )  # fmt: skip
     if match == "all":
-        _refuse(chosen, ("by", "draws", "seed"), param("match", "all"))
-        return ScoreResult.from_rules(score_by_match_rules(truth, other, category, **settings), average)
-    scores = score_marks(truth, other, match, category, names, **settings, draws=draws, seed=seed)
+        _refuse(chosen, ("by", "cluster", "interval", "draws", "seed"), param("match", "all"))
+        return ScoreResult.from_match_rules(score_by_match_rules(truth, other, category, **settings), average)
+    scores = score_marks(
+        truth, other, match, category, names, **settings, cluster=cluster, interval=interval, draws=draws, seed=seed
+    )
     return ScoreResult.from_scores(scores, judges, names, seed)
 
 
-_MARK_OPTIONS = ("match", "average", "category", "judge", "protocol", "tokens", "unread", "repairs")
-"""Options of `score` that are about marks."""
+_MARK_OPTIONS = (
+    "match",
+    "average",
+    "category",
+    "judge",
+    "protocol",
+    "tokens",
+    "unread",
+    "repairs",
+    "cluster",
+    "interval",
+)
+"""Options of `score` that apply to marks."""
 
 
 def _refuse(chosen: Mapping[str, object], names: Collection[str], owner: str) -> None:
-    """Refuse options that do not apply to what was chosen."""
+    """Refuse options that do not apply to the chosen judges."""
     for name in chosen:
         if name in names:
             raise ParameterError(f"{param(name)} does not apply to {owner}", parameter=name, hint="leave it out")
@@ -281,32 +347,34 @@ def estimate(
     protocol: str = "",
     tokens: str = "words",
 ) -> Findings:
-    """Estimate means from judges on all texts and people on some, by prediction-powered inference.
+    """Estimate means by prediction-powered inference: judges annotate all texts, people only some of them.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         The annotations of people and judges. A path is read with :func:`read`.
     judge : str or sequence of str
-        Annotator that is a judge; may be repeated.
+        Annotator to use as a judge; may be repeated.
     measure : str or sequence of str, default "count"
-        Measures, comma-separated; answer:NAME for a rating.
+        Measures, comma-separated, such as `count`, or `answer:NAME` for a question.
     by : str
-        Document meta that names systems.
+        Document metadata field that names the system of a text, such as `model`.
     strata : str or sequence of str
-        Document meta whose shares are held fixed, comma-separated, or none (default: automatic).
+        Stratify by document metadata fields, comma-separated, or `none` (default: automatic).
+        The share of each stratum among all texts is held fixed.
     people : str or sequence of str
-        Annotator to compare with; may be repeated (default: all people).
+        Use only this human annotator; may be repeated (default: all people).
     each_label : bool, default False
-        Estimate each label too.
+        Also report separate estimates for each label.
     label : str or sequence of str
-        Only this label or group; may be repeated.
+        Include only marks with this label or label group; may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     tokens : str, default "words"
-        Tokenizer: words, whitespace or spacy:NAME.
+        Tokenizer: `words`, `whitespace` or `spacy:NAME` (a spaCy language or pipeline).
 
     Returns
     -------
@@ -349,7 +417,7 @@ def calibrate(
     *,
     people: Values = (),
     epsilon: Share = 0.15,
-    margin: Share = 0.1,
+    margin: Share = 0.2,
     score: Literal["", "typed-f1", "char-f1", "accuracy", "rmse"] = "",
     question: str = "",
     levels: Names = ("token", "sentence", "document"),
@@ -363,8 +431,10 @@ def calibrate(
     where: Values = (),
     protocol: str = "",
     tokens: str = "words",
+    cluster: str = "",
     draws: Count = 1000,
     seed: int = 0,
+    progress: Progress = False,
 ) -> CalibrationResult:
     """Decide whether a judge can replace people: agreement, alternative annotator test, bias, misses and probes.
 
@@ -373,43 +443,53 @@ def calibrate(
     study : Study, path, DataFrame or list of dicts
         The annotations of people and of the judge. A path is read with :func:`read`.
     judge : str
-        Annotator to compare with people.
+        Name of the judge, the annotator to compare with people.
     people : str or sequence of str
-        Annotator to compare with; may be repeated (default: all people).
+        Use only this human annotator; may be repeated (default: all people).
     epsilon : float, default 0.15
-        How much worse than a person the judge may be in the alternative annotator test.
-    margin : float, default 0.1
-        How much lower the agreement of the judge may be.
+        Epsilon of the alternative annotator test: tolerance granted for the judge's lower cost.
+    margin : float, default 0.2
+        Non-inferiority margin: share by which the judge's agreement may be below people's.
+        With 0.2, the judge's alpha with people must be at least 80% of people's alpha with each other.
     score : {"typed-f1", "char-f1", "accuracy", "rmse"}, optional
-        Score of the test (default: typed-f1 for marks, accuracy for answers).
+        Score for the alternative annotator test: `typed-f1`, `char-f1`, `accuracy` or `rmse`.
+        By default `typed-f1` for marks and `accuracy` for answers.
     question : str
-        Compare answers to this question.
+        Compare the answers to this question instead of the marks.
     levels : str or sequence of str, default ("token", "sentence", "document")
-        Levels of agreement, comma-separated.
+        Units, comma-separated: `token`, `char`, `sentence`, `segment` or `document`.
     gold : str
-        Annotator to score the judge against too (default: the only one of kind gold).
+        Also score the judge against this annotator (default: the only one of kind `gold`).
     by : str, default "model"
-        Document meta that names systems.
+        Document metadata field that names the system of a text, such as `model`.
     own : str
-        System that is the judge's own model.
+        System whose texts the judge's own model generated, to measure self-preference.
+        By default taken from the metadata of the judge.
     gamma : bool, default True
-        Compute gamma too, of at most 40 texts.
+        Also compute gamma, on at most 40 texts.
     help_effect : bool, default False
         Measure the anchoring effect on people who were shown the judge's marks.
     days : int, default 30
-        Number of days that the contract is valid for.
+        Number of days for which the verdict is valid.
     label : str or sequence of str
-        Only this label or group; may be repeated.
+        Include only marks with this label or label group; may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     tokens : str, default "words"
-        Tokenizer: words, whitespace or spacy:NAME.
+        Tokenizer: `words`, `whitespace` or `spacy:NAME` (a spaCy language or pipeline).
+    cluster : str
+        Independent units: `text`, `prompt`, `source`, or a metadata field such as `topic`.
+        By default, texts with the same prompt or source form a cluster.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
+    progress : bool or callable, default False
+        Show progress on standard error.
+        A function is called with the numbers of finished and total steps instead.
 
     Returns
     -------
@@ -429,48 +509,47 @@ def calibrate(
     >>> import finecomb as fc
     >>> calibration = fc.calibrate(fc.demo(), "reader-1", gamma=False, draws=100)
     >>> calibration.verdict
-    'may help, may not stand in'
+    'too few texts to decide'
 
     References
     ----------
     Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge".
     """
     chosen = changed_parameters(calibrate, locals())
-    _check_score(score, question)
+    is_mark_score = score in ("typed-f1", "char-f1")
+    if score and question and is_mark_score:
+        raise ParameterError(
+            f"{param('score', score)} compares marks, and {param('question')} selects answers; use accuracy or rmse",
+            parameter="score",
+        )
+    if score and not question and not is_mark_score:
+        raise ParameterError(
+            f"{param('score', score)} requires {param('question')}; for marks, use typed-f1 or char-f1",
+            parameter="score",
+        )
+    known: tuple[UnitLevel, ...] = ("token", "char", "sentence", "segment", "document")
+    names = as_names(levels)
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f"unknown level {name!r} in {param('levels')}{did_you_mean(name, known)}", parameter="levels"
+            )
     whole = as_study(study)
     options = CalibrationOptions(
-        epsilon, margin, score, question, _parse_levels(as_names(levels)), as_values(people), gold, by, tokens, draws,
-        seed, gamma, own,
+        epsilon, margin, score, question, tuple(level for level in known if level in names), as_values(people), gold,
+        by, tokens, draws, seed, gamma, cluster, own,
     )  # fmt: skip
-    calibration = compare_with_people(whole, judge, options, build_filters(chosen))
+    calibration = compare_with_people(
+        whole,
+        judge,
+        options,
+        build_filters(chosen),
+        watch=lambda counts, total: track_counts(counts, progress, "steps", total),
+    )
     anchoring = anchoring_findings(whole, judge) if help_effect else ()
     return CalibrationResult(
         calibration, datetime.now(UTC), days, next(iter(whole.protocols.values()), None), anchoring
     )
-
-
-def _check_score(score: str, question: str) -> None:
-    of_marks = score in ("typed-f1", "char-f1")
-    if score and question and of_marks:
-        raise ParameterError(
-            f"{param('score', score)} is for marks, {param('question')} for answers: take accuracy or rmse",
-            parameter="score",
-        )
-    if score and not question and not of_marks:
-        raise ParameterError(
-            f"{param('score', score)} is for answers: say which with {param('question')}, or take typed-f1 or char-f1",
-            parameter="score",
-        )
-
-
-def _parse_levels(names: Collection[str]) -> tuple[Level, ...]:
-    levels: tuple[Level, ...] = ("token", "char", "sentence", "segment", "document")
-    for name in names:
-        if name not in levels:
-            raise ParameterError(
-                f"{param('levels', name)}: no such level{did_you_mean(name, levels)}", parameter="levels"
-            )
-    return tuple(level for level in levels if level in names)
 
 
 @public
@@ -481,6 +560,7 @@ def validate(
     gold: str = "",
     base_url: str = "",
     key_env: str = "",
+    trust_endpoint: bool = False,
     samples: PositiveInt | None = None,
     temperature: float | None = None,
     max_tokens: PositiveInt | None = None,
@@ -497,55 +577,63 @@ def validate(
     draws: Count = 1000,
     seed: Count | None = None,
     runs: str | PathLike[str] | None = None,
+    progress: Progress = False,
 ) -> Findings:
-    """Counterfactual validation: run a judge again on texts with gold corrections, and count the marks that vanish.
+    """Counterfactual validation: rerun a judge on gold-corrected texts, and count the marks that disappear.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         A study whose gold marks have corrections. A path is read with :func:`read`.
     judge : str or callable
-        A detector, or a language model as `annotate --model` takes it.
+        Detector, or language model as for `annotate --model`.
         In Python also a function from a document to an annotation.
     gold : str
-        Annotator that is gold, where it is not clear.
+        Gold annotator (default: the only annotator of kind `gold`).
     base_url : str
-        OpenAI-compatible endpoint, such as http://localhost:11434/v1.
+        URL of an OpenAI-compatible endpoint, such as `http://localhost:11434/v1`.
     key_env : str
-        Environment variable with the endpoint's key; the key itself is written nowhere.
+        Environment variable with the endpoint's API key; the key itself is never stored.
+    trust_endpoint : bool, default False
+        Use the address and the key variable that the study names for the model; asked once per study.
     samples : int, optional
-        Number of samples per text; must be 1 here.
+        Number of samples per text; `validate` requires 1.
     temperature : float, optional
-        Temperature, sent only when given.
+        Sampling temperature (default: not sent, so that the endpoint's own default applies).
     max_tokens : int, optional
-        Maximum tokens of a reply (default: 2048).
+        Maximum tokens per reply (default: 2048).
     shots : int, optional
-        Number of gold texts shown as examples; must be 0 here, since they tell the corrections.
+        Number of gold texts shown as examples; must be 0, as examples reveal the corrections.
     price : str
-        IN,OUT: dollars per million tokens sent and received.
+        Prices as `IN,OUT`, in US dollars per million input and output tokens.
     budget : float, optional
-        Budget in US dollars; no call is made that could cost more than is left.
+        Budget in US dollars; calls that could exceed it are not made.
     concurrency : int, optional
-        Maximum number of calls at a time (default: 8).
+        Maximum number of simultaneous calls (default: 8).
     requests_per_minute : float, optional
-        Maximum calls per minute.
+        Maximum number of calls per minute.
     tokens_per_minute : float, optional
-        Maximum tokens sent per minute, as estimated.
+        Maximum number of tokens sent per minute (estimated).
     timeout : float, optional
-        Seconds per call (default: 120).
+        Timeout per call in seconds (default: 120).
     attempts : int, optional
         Maximum attempts per call (default: 6).
     context_tokens : int, optional
-        Tokens that fit into the model; longer texts are refused beforehand.
+        Context size of the model in tokens; longer texts are refused before the first call.
     by_segment : bool, default False
-        Ask part by part.
+        Send each segment of a text in a separate request.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, optional
-        Seed of the resamples, also sent to the endpoint (default: 0; for the endpoint, that of study.yaml).
+        Random seed for resampling (default: 0); if given, also sent to the endpoint.
+        Otherwise, the endpoint gets the seed of `study.yaml`.
     runs : path, optional
-        Folder for the replies of a language model, so that nothing is paid twice.
-        By default `runs` in the study's folder, where `study` is the path of one.
+        Folder for the replies of a language model, so that no call is paid for twice.
+        By default `runs` in the study's folder if `study` is the path of a folder.
+    progress : bool or callable, default False
+        Show progress on standard error.
+        A function is called with the numbers of finished and total calls instead.
+        Texts are counted separately.
 
     Returns
     -------
@@ -571,16 +659,29 @@ def validate(
     """
     chosen = changed_parameters(validate, locals())
     whole = as_study(study)
-    options = {name: value for name, value in chosen.items() if name not in ("gold", "draws", "seed", "runs")}
+    not_of_models = ("gold", "draws", "seed", "runs", "progress")
+    options = {name: value for name, value in chosen.items() if name not in not_of_models}
     if callable(judge):
         _refuse(options, options, "a function")
         name, function = getattr(judge, "__name__", type(judge).__name__), judge
     else:
-        from finecomb.annotators.judge_functions import build_judge  # detectors take a second to load
+        from finecomb.annotators.judge_functions import (
+            build_judge_function,
+        )  # imported here because detectors are slow to load
 
-        name, function = judge, build_judge(whole, judge, gold, options, seed, _runs_folder(study, runs))
-    validation = run_on_corrections(whole, function, name, gold, draws, seed or 0)
-    return Findings(validation.findings, validation.notes, title="Marks before and after the correction")
+        with call_progress(progress) as watch:
+            name, function = (
+                judge,
+                build_judge_function(whole, judge, gold, options, seed, _runs_folder(study, runs), watch),
+            )
+    with steps(progress, "texts") as advance:
+
+        def run_judge(document: Document) -> Annotation:
+            advance(1)
+            return function(document)
+
+        validation = run_on_corrections(whole, run_judge, name, gold, draws, seed or 0)
+    return Findings(validation.findings, validation.notes, title="Marks before and after correction")
 
 
 def _runs_folder(study: StudyLike, runs: str | PathLike[str] | None) -> Path | None:
@@ -604,17 +705,18 @@ def rounds(
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        A study in which annotators went through texts a second time. A path is read with :func:`read`.
+        A study in which annotators annotated texts a second time. A path is read with :func:`read`.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     annotator : str or sequence of str
-        Only this annotator; may be repeated.
+        Include only this annotator; may be repeated.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2 or 'top_p >= 0.9'; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
 
     Returns
     -------
@@ -625,7 +727,7 @@ def rounds(
     --------
     >>> import finecomb as fc
     >>> fc.rounds(fc.demo()).marks
-    What became of the marks
+    Changes to marks between passes
     (no rows)
     """
     chosen = changed_parameters(rounds, locals())

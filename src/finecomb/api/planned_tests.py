@@ -1,4 +1,4 @@
-"""Planned tests: the lines of `planned` in study.yaml that begin with `test`, run by functions of the statistics."""
+"""Planned tests: lines under `planned` in study.yaml that begin with `test`."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from finecomb.api.parameters import literal_choices
-from finecomb.api.selection import SELECTION, build_filters
+from finecomb.api.parameters import SELECTION, build_filters, literal_choices
 from finecomb.core.errors import FinecombError, param
-from finecomb.core.estimate import Finding
-from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs, reject_unknown_options
+from finecomb.core.options import OptionValues, merge_option_specs, reject_unknown_options
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
-from finecomb.core.study_checks import planned_problem
+from finecomb.core.study_checks import planned_table_problem
 from finecomb.statistics.comparisons.registry import TESTS
 from finecomb.statistics.selection.view import View, view
 
 _SHORT_FLAGS = {"protocol": "-p", "annotator": "-a"}
 _REPEATED = ("label", "drop", "where", "merge", "annotator", "kind")
 _IGNORED = ("--engine", "--workers", "--partitions", "--from", "--format", "--table-out", "--plot")
-"""Flags that say where work is done and how a table is printed, and change no number."""
+"""Flags that choose the engine or the output and change no number."""
 _IGNORED_SWITCHES = (("--grid",), ("--json",), ("--verbose", "-v"))
 
 
 @dataclass(frozen=True)
 class PlannedTest:
-    """A test that a study plans, as its line in study.yaml says it."""
+    """A planned test, parsed from its line in study.yaml."""
 
     line: str
     what: str
     options: Mapping[str, Any]
-    """Options of the test that the line gives, by name."""
+    """Options of the test that the line sets, by name."""
     selection: Mapping[str, Any]
     """Keywords that select annotations."""
 
     def run(self, study: Study, resample: bool = True) -> list[Finding]:
-        """Run the test on a study; without `resample` it omits intervals where p does not depend on them."""
+        """Run the test on a study; without `resample`, omit intervals that p does not depend on."""
         row = TESTS[self.what]
         try:
             choices = {name: test.options for name, test in TESTS.items()}
@@ -52,7 +51,9 @@ class PlannedTest:
             options: Any = OptionValues({**self.options, **no_draws}).build_options(row.options)
             return row.run(part, options)
         except FinecombError as error:
-            raise FinecombError(f"planned {self.line!r}: {error.text(param)}") from None  # parameters stay marked
+            raise FinecombError(
+                f"planned {self.line!r}: {error.format_message(param)}"
+            ) from None  # keeps parameters marked, so that the caller can format them
 
 
 class _LineParser(argparse.ArgumentParser):
@@ -61,52 +62,45 @@ class _LineParser(argparse.ArgumentParser):
 
 
 def parse_planned_test(line: str) -> PlannedTest | None:
-    """Return the test of a line of `planned`; None for a line with another table.
+    """Parse a line of `planned`; return None for a line that is not a test.
 
     >>> parse_planned_test("test --what scores --by condition").options
     {'by': ('condition',)}
     """
-    if problem := planned_problem(line):
+    if problem := planned_table_problem(line):
         raise FinecombError(problem)
     command, *words = shlex.split(line)
     if command != "test":
         return None
     specs = merge_option_specs(row.options for row in TESTS.values())
     try:
-        values = vars(_build_parser(specs.values()).parse_args(words))
+        parser = _LineParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+        parser.add_argument("--what", "-w", choices=tuple(TESTS), default="systems")
+        for name in SELECTION:
+            flags = [f"--{name.replace('_', '-')}", *([_SHORT_FLAGS[name]] if name in _SHORT_FLAGS else [])]
+            parser.add_argument(*flags, dest=name, action="append" if name in _REPEATED else "store")
+        for spec in specs.values():
+            flags = list(spec.flags or [spec.flag])
+            if spec.kind is bool:
+                parser.add_argument(*flags, dest=spec.name, action=argparse.BooleanOptionalAction)
+            else:
+                kind: Any = int if spec.kind is int else str
+                parser.add_argument(*flags, dest=spec.name, type=kind, choices=literal_choices(spec.kind) or None)
+        for flag in _IGNORED:
+            parser.add_argument(flag, dest="ignored")
+        for switch in _IGNORED_SWITCHES:
+            parser.add_argument(*switch, dest="ignored", action="store_true")
+        values = vars(parser.parse_args(words))
     except FinecombError as error:
         raise FinecombError(f"planned {line!r}: {error}") from None
-    options = {name: _option_value(specs[name], value) for name, value in values.items() if name in specs}
+    options = {name: value for name, value in values.items() if name in specs}
+    for name, value in options.items():
+        if typing.get_origin(specs[name].kind) is tuple:  # several values are comma-separated
+            options[name] = tuple(word.strip() for word in value.split(",") if word.strip())
     selection = {name: value for name, value in values.items() if name in SELECTION}
     return PlannedTest(line, values["what"], options, selection)
 
 
-def _build_parser(specs: typing.Iterable[OptionSpec]) -> _LineParser:
-    parser = _LineParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    parser.add_argument("--what", "-w", choices=tuple(TESTS), default="systems")
-    for name in SELECTION:
-        flags = [f"--{name.replace('_', '-')}", *([_SHORT_FLAGS[name]] if name in _SHORT_FLAGS else [])]
-        parser.add_argument(*flags, dest=name, action="append" if name in _REPEATED else "store")
-    for spec in specs:
-        flags = list(spec.flags or [spec.flag])
-        if spec.kind is bool:
-            parser.add_argument(*flags, dest=spec.name, action=argparse.BooleanOptionalAction)
-        else:
-            kind: Any = int if spec.kind is int else str
-            parser.add_argument(*flags, dest=spec.name, type=kind, choices=literal_choices(spec.kind) or None)
-    for flag in _IGNORED:
-        parser.add_argument(flag, dest="ignored")
-    for switch in _IGNORED_SWITCHES:
-        parser.add_argument(*switch, dest="ignored", action="store_true")
-    return parser
-
-
-def _option_value(spec: OptionSpec, value: Any) -> Any:
-    """Return a value as the options dataclass has it: several values are separated by commas."""
-    is_several = typing.get_origin(spec.kind) is tuple
-    return tuple(word.strip() for word in value.split(",") if word.strip()) if is_several else value
-
-
 def parse_planned_tests(planned: Sequence[str]) -> list[PlannedTest]:
-    """Return the tests among planned tables; a line that cannot be read is an error."""
+    """Parse the tests among planned tables; raise an error for an invalid line."""
     return [test for test in map(parse_planned_test, planned) if test is not None]

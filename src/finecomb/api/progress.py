@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on standard error, a function of the caller's, or nothing."""
+"""Progress of long work: a bar on standard error, a callback, or nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Progress = bool | Callable[[int, int | None], None]
-"""True for a bar on standard error, False for nothing, or a function of the steps done and of all steps (or None)."""
+"""True for a bar on standard error, False for nothing, or a function of steps done and in total (None if unknown)."""
 
 
 @contextlib.contextmanager
 def steps(progress: Progress, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many further steps are done.
+    """Yield a function to call with the number of steps just finished.
 
     >>> calls = []
     >>> with steps(lambda done, total: calls.append((done, total)), "texts", 3) as advance:
@@ -52,7 +52,7 @@ def steps(progress: Progress, unit: str, total: int | None = None) -> Iterator[C
 
 
 def track(items: Iterable[T], progress: Progress, unit: str, total: int | None = None) -> Iterator[T]:
-    """Pass items on, one step each."""
+    """Pass items on and count each as one step."""
     with steps(progress, unit, total) as advance:
         for item in items:
             yield item
@@ -60,7 +60,7 @@ def track(items: Iterable[T], progress: Progress, unit: str, total: int | None =
 
 
 def track_counts(counts: Iterable[int], progress: Progress, unit: str, total: int | None = None) -> Iterator[int]:
-    """Pass counts on, as many steps as each says."""
+    """Pass counts on and report each as that many steps."""
     with steps(progress, unit, total) as advance:
         for count in counts:
             advance(count)
@@ -68,7 +68,7 @@ def track_counts(counts: Iterable[int], progress: Progress, unit: str, total: in
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop runs already, as in a notebook.
+    """Run a coroutine to completion, even inside a running event loop such as a notebook's.
 
     >>> async def answer() -> int:
     ...     return 42
@@ -79,14 +79,14 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(1) as thread:  # a second loop must not run in the thread of the first
+    with ThreadPoolExecutor(1) as thread:  # two event loops cannot run in one thread
         return thread.submit(asyncio.run, work).result()
 
 
 def resume_note(count: int, unit: str) -> list[str]:
-    """Return a note where parts of the work were done by an earlier run that was interrupted.
+    """Return a note about the items that an interrupted earlier run had finished, if there are any.
 
     >>> resume_note(2, "text"), resume_note(0, "text")
-    (['2 texts done by an earlier run that was cut off'], [])
+    (['2 texts reused from an interrupted run'], [])
     """
-    return [f"{count:,} {unit}{'' if count == 1 else 's'} done by an earlier run that was cut off"] if count else []
+    return [f"{count:,} {unit}{'' if count == 1 else 's'} reused from an interrupted run"] if count else []

@@ -9,20 +9,27 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finecomb.api.coercion import StudyLike, as_study, as_values
-from finecomb.api.parameters import Count, Values, changed_parameters, public
+from finecomb.api.parameters import (
+    Count,
+    StudyLike,
+    Values,
+    as_study,
+    as_values,
+    changed_parameters,
+    public,
+    select_part,
+)
 from finecomb.api.progress import Progress, steps
-from finecomb.api.selection import select_part
 from finecomb.core.errors import ParameterError, param
 from finecomb.core.study import Study
 from finecomb.reporting.site.anonymisation import anonymise_study
 from finecomb.reporting.site.report_content import build_report_source
-from finecomb.reporting.site.report_folder import write_change_page, write_figures, write_report
+from finecomb.reporting.site.report_folder import write_change_page, write_figures_and_tables, write_report
 from finecomb.reporting.site.report_inputs import (
     read_external_tables,
     read_judge_verdicts,
     read_raw_replies,
-    split_exports,
+    split_export_targets,
     verify_report_folder,
 )
 from finecomb.reporting.site.report_results import StudyChanges, StudyReport, sharing_notes
@@ -31,7 +38,7 @@ from finecomb.reporting.site.study_changes import estimate_changes
 if TYPE_CHECKING:
     from finecomb.reporting.reproduce.exhibit_folder import Reproduction
 else:
-    Reproduction = object  # critics and charts are loaded only when a paper is reproduced
+    Reproduction = object  # imported only to reproduce a paper, because critics and charts are slow to load
 
 
 @public
@@ -53,40 +60,42 @@ def report(
     drop: Values = (),
     progress: Progress = False,
 ) -> StudyReport | StudyChanges:
-    """Write a report of a study: a folder of pages with figures that also opens offline.
+    """Write a report on a study: a folder of HTML pages with figures, which you can open offline.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study to report. Verdicts on judges and raw replies of models are read from its folder.
+        The study to report on. Verdicts on judges and raw replies of models are read from its folder.
     compare : Study, path, DataFrame or list of dicts, optional
-        Earlier study, round or version: report what changed since then.
+        Report the changes since this earlier study, round or version.
     against : Study, path, DataFrame or list of dicts, optional
-        Gold standard that machines are judged by.
+        Study with the gold standard against which models and detectors are scored.
     by : str
-        Document meta that names the system (default: model).
+        Document metadata field that names the system of a text (default: `model`).
     output : path, default "report"
-        Folder to write.
+        Output folder.
     with_ : str or sequence of str
-        Table that another command wrote, as .json or .csv; may be repeated.
+        Include a table that another command wrote (`.json` or `.csv`); may be repeated.
     export : str or sequence of str
-        png or pdf for figures in that format too, or a folder for every figure and table.
+        Also write figures (`png` or `pdf`), or figures and tables to a folder; may be repeated.
     licence : str
         Licence under which the data in the report are shared.
     anonymous : bool, default False
-        Replace people by reader-1, reader-2, ..., and omit what else is known of them.
+        Replace people's names with `reader-1` and so on, and omit all other data about them.
     verify : bool, default False
-        Verify a report instead: compute its numbers again from the data it carries.
+        Verify an existing report by recomputing its numbers, instead of writing a new one.
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the pages done and all pages.
+        Show progress on standard error.
+        A function is called with the numbers of finished and total pages instead.
 
     Returns
     -------
@@ -118,14 +127,19 @@ def report(
     if verify:
         _refuse_others(chosen, ("verify", "progress"), "verify")
         if not isinstance(study, str | PathLike):
-            raise ParameterError(f"{param('verify')} needs the folder of a report", parameter="study")
+            raise ParameterError(f"{param('verify')} requires the folder of a report", parameter="study")
         verify_report_folder(Path(fspath(study)))
         return StudyReport(Path(fspath(study)))
     if compare is not None:
-        _refuse_report_options(chosen)
+        if {"against", "export", "with_", "licence", "anonymous"} & set(chosen):
+            raise ParameterError(
+                f"{param('compare')} cannot be used with {param('against')}, {param('with_')}, {param('export')}, "
+                f"{param('licence')} or {param('anonymous')}",
+                parameter="compare",
+            )
         _refuse_others(chosen, ("compare", "by", "output", "draws", "seed", "progress"), "compare")
         return _report_changes(as_study(compare, "compare"), as_study(study), by, folder, draws, seed)
-    images, folders = split_exports(as_values(export), folder)
+    images, folders = split_export_targets(as_values(export), folder)
     whole = as_study(study)
     part = select_part(whole, as_values(where), as_values(drop))
     origin = Path(whole.origin) if whole.origin else None
@@ -147,7 +161,7 @@ def report(
     with steps(progress, "pages", len(part.documents) + 1) as advance:  # one per text, and their list
         content = write_report(source, folder, f"{today.day} {today:%B %Y}", lambda *_: advance(1), images)
     for other in folders:
-        write_figures(content, other)
+        write_figures_and_tables(content, other)
     return StudyReport(folder, content, sharing_notes(source, anonymous))
 
 
@@ -156,20 +170,10 @@ def _study_name(study: Study) -> str:
     return Path(study.origin).name or study.origin if study.origin else study.settings.title or "study"
 
 
-def _refuse_report_options(chosen: Iterable[str]) -> None:
-    """Refuse options of a full report where two studies are compared."""
-    if {"against", "export", "with_", "licence", "anonymous"} & set(chosen):
-        raise ParameterError(
-            f"{param('compare')} does not go with {param('against')}, {param('with_')}, {param('export')}, "
-            f"{param('licence')} or {param('anonymous')}",
-            parameter="compare",
-        )
-
-
 def _refuse_others(chosen: Iterable[str], allowed: Iterable[str], owner: str) -> None:
     for name in chosen:
         if name not in allowed:
-            raise ParameterError(f"{param(name)} does not apply to {param(owner)}", parameter=name, hint="leave it out")
+            raise ParameterError(f"{param(name)} does not apply to {param(owner)}", parameter=name, hint="omit it")
 
 
 def _report_changes(before: Study, after: Study, by: str, folder: Path, draws: int, seed: int) -> StudyChanges:
@@ -203,27 +207,29 @@ def reproduce(
     Parameters
     ----------
     paper : str
-        Name of the paper: scarecrow, thomson-reiter, snac, clark or deng.
+        Name of the paper: `scarecrow`, `thomson-reiter`, `snac`, `clark` or `deng`.
     study : Study, path, DataFrame or list of dicts
-        The study from which the exhibits are made.
+        The study from which the tables and figures are computed.
     output : path, default "reproduced"
-        Folder to write.
+        Output folder.
     only : str or sequence of str
-        Number of one exhibit, such as "Figure 2"; may be repeated.
+        Reproduce only this table or figure, such as "Figure 2"; may be repeated.
     audit : Study, path, DataFrame or list of dicts, optional
-        For scarecrow: study with `audit` verdicts on the marks.
+        For the paper `scarecrow`: study in which auditors judged the marks (`audit` protocol).
     printed : bool, optional
-        Add the printed numbers (default: only where the data are those of the paper).
+        Add the numbers printed in the paper (default: only if the data are those of the paper).
     draws : int, default 1000
-        Resamples per interval.
+        Number of resamples per confidence interval.
     seed : int, default 0
-        Seed of the resamples.
+        Random seed for resampling.
     where : str or sequence of str
-        Condition on texts, annotators, annotations or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the exhibits done and all exhibits.
+        Show progress on standard error.
+        A function is called with the numbers of finished and total exhibits instead.
 
     Returns
     -------

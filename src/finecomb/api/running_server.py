@@ -1,4 +1,4 @@
-"""A server that answers in the background of a program until it is stopped."""
+"""A server that runs in a background thread until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _MAX_REPR_LINKS = 6
 
 
 class StudyServer:
-    """A study, or the preview of a protocol, that is being served; it stops at the end of a `with` statement.
+    """A running server of a study or a protocol preview; it stops at the end of a `with` statement.
 
     Attributes
     ----------
     title : str
-        What is served, e.g. `Saltby: 16 texts, 2 annotators per text, scarecrow@2`.
+        Description of the study, e.g. `Saltby: 16 texts, 2 annotators per text, scarecrow@2`.
     url : str
-        The address on which the server answers.
+        Address of the server.
     links : dict
-        Links by who opens them: `researchers` (works once), `annotators` or `preview`.
+        Links by recipient: `researchers` (valid once), `annotators` or `preview`.
     procedure : str
-        What annotators go through, and their pay.
+        Steps and pay of annotators.
     notes : tuple of str
-        What whoever started the server should know.
+        Notes for the person who started the server.
     is_exposed : bool
         Whether other machines can reach the server without encryption.
     """
@@ -53,7 +53,7 @@ class StudyServer:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run_in_thread, name="finecomb-server", daemon=True)
         self._thread.start()
-        atexit.register(self.stop)  # worker processes would keep the program from ending
+        atexit.register(self.stop)  # worker processes would keep the program alive
 
     def _run_in_thread(self) -> None:
         try:
@@ -63,12 +63,14 @@ class StudyServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the server answers."""
+        """True if the server is running."""
         return self._thread.is_alive()
 
     def wait(self) -> None:
-        """Block until the server is stopped: by Ctrl-C, a signal, or `stop` in another thread."""
-        is_main = threading.current_thread() is threading.main_thread()  # the only one that Python gives signals to
+        """Block until the server stops: by Ctrl-C, a signal, or `stop` in another thread."""
+        is_main = (
+            threading.current_thread() is threading.main_thread()
+        )  # Python delivers signals to the main thread only
         with handle_signals(self._signal_handlers if is_main else {}):
             self._thread.join()
         self.stop()
@@ -76,7 +78,7 @@ class StudyServer:
             raise self._error
 
     def stop(self) -> None:
-        """Stop the server and close its database; everything is saved."""
+        """Stop the server and close its database; all work is saved."""
         self._signal_handlers["SIGTERM"]()
         self._thread.join()
         self._resources.close()
@@ -104,7 +106,7 @@ class StudyServer:
 
 @contextmanager
 def handle_signals(handlers: Mapping[str, Callable[[], None]]) -> Iterator[None]:
-    """Signals by name, e.g. `SIGHUP`, and what they ask for; those that a system does not have are left out."""
+    """Handle signals by name, such as `SIGHUP`; signals that the system does not have are skipped."""
     before: dict[Any, Any] = {}
     for name, handler in handlers.items():
         if (number := getattr(signal, name, None)) is not None:

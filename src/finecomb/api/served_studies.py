@@ -1,4 +1,4 @@
-"""Served studies: opening the database in which the work of annotators is kept."""
+"""Databases of served studies."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from typing import TYPE_CHECKING
 
 from finecomb.collection.database.location import (
     StudyLocation,
+    existing_database_location,
     is_postgres_url,
     parse_location,
-    served_location,
-    work_location,
 )
-from finecomb.core.errors import FinecombError, StudyError
-from finecomb.core.study_checks import check_items
-from finecomb.formats import folder, locate_problems
+from finecomb.core.errors import FinecombError, ParameterError, param
+from finecomb.formats import folder
+from finecomb.formats.study_writes import ensure_database
 
 if TYPE_CHECKING:
     from finecomb.collection.database.connection import Database
     from finecomb.collection.database.store import Store
 
 ServedStudy = str | PathLike[str]
-"""A study's folder, its SQLite file, or postgresql://HOST/DATABASE#STUDY."""
+"""A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`."""
 
 
 @contextmanager
 def open_work(study: ServedStudy, db: str = "") -> Iterator[Store]:
-    """Yield the database of a study that has been served, without importing what is new in its folder."""
-    from finecomb.collection.database.store import open_store  # SQLAlchemy is loaded only where a database is opened
+    """Yield the database of a served study, without importing new records from its folder."""
+    from finecomb.collection.database.store import (
+        open_store,
+    )  # imported here because SQLAlchemy is needed only for databases
 
-    store = open_store(served_location(study, db))
+    store = open_store(existing_database_location(study, db))
     try:
         yield store
     finally:
@@ -41,7 +42,7 @@ def open_work(study: ServedStudy, db: str = "") -> Iterator[Store]:
 
 @contextmanager
 def open_database(location: StudyLocation, readonly: bool = False) -> Iterator[Database]:
-    """Yield a database as it is, without bringing its tables up to date."""
+    """Yield a database without migrating its tables."""
     from finecomb.collection.database.connection import Database
 
     database = Database(location, readonly=readonly)
@@ -53,19 +54,21 @@ def open_database(location: StudyLocation, readonly: bool = False) -> Iterator[D
 
 @contextmanager
 def open_served_study(study: ServedStudy, db: str = "") -> Iterator[Store]:
-    """Yield the database of a study to be served, with what is new in its folder; it is created where there is none."""
-    from finecomb.collection.database.store import open_store
-
-    path = Path(fspath(study))
-    if path.is_dir() and not folder.is_study_folder(path):
-        raise FinecombError(f"{path}: no study in this folder; `finecomb new` makes one from your texts")
-    if not path.is_dir() and not is_postgres_url(path) and not (parse_location(path).file or path).exists():
-        raise FinecombError(f"{path}: no such file or folder")
-    try:
-        store = open_store(work_location(path, db), check_items(folder.read_files(path)) if path.is_dir() else None)
-    except StudyError as error:
-        raise StudyError(locate_problems(error.problems, path)) from None
-    try:
+    """Yield the database of a study to serve; a folder of files is turned into a database first."""
+    prepare_database(study, db)
+    with open_work(study, db) as store:
         yield store
-    finally:
-        store.close()
+
+
+def prepare_database(study: ServedStudy, db: str = "") -> list[str]:
+    """Turn a folder of files into a database, and return notes about the change."""
+    path = Path(fspath(study))
+    if path.is_dir():
+        if not folder.is_study_folder(path):
+            raise FinecombError(f"{path}: no study in this folder; `finecomb new` creates one from your texts")
+        return ensure_database(path, db)
+    if db and not is_postgres_url(path):
+        raise ParameterError(f"{param('db')} applies only to a study folder; {path} is a database", parameter="db")
+    if not is_postgres_url(path) and not (parse_location(path).file or path).exists():
+        raise FinecombError(f"{path}: file or folder not found")
+    return []

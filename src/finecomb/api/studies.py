@@ -1,7 +1,8 @@
-"""Studies: create, convert, check, select, merge, count, show and simulate them; protocols and formats."""
+"""Studies: create, convert, check, select, merge, count, show and simulate; protocols and formats."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike, fspath
@@ -10,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 from finecomb import formats, protocols
 from finecomb.annotators.simulated import SimulatedAnnotator, make_crowd
-from finecomb.annotators.simulated.demo_study import demo_study
+from finecomb.annotators.simulated.demo_study import build_demo_study
 from finecomb.annotators.simulated.simulated_study import simulate_study
-from finecomb.api.coercion import StudyLike, as_names, as_study, as_values
 from finecomb.api.parameters import (
     REPEATED,
     Bounds,
@@ -20,12 +20,16 @@ from finecomb.api.parameters import (
     NonNegative,
     PositiveInt,
     Share,
+    StudyLike,
     Values,
+    as_names,
+    as_study,
+    as_values,
     changed_parameters,
     public,
+    select_part,
 )
 from finecomb.api.progress import Progress, track
-from finecomb.api.selection import select_part
 from finecomb.api.study_results import (
     AnyPath,
     CreatedStudy,
@@ -40,15 +44,28 @@ from finecomb.collection.announcement import build_participation_terms, research
 from finecomb.core.errors import FinecombError, ParameterError, StudyError, did_you_mean, param
 from finecomb.core.phase_names import parse_phases
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Design
+from finecomb.core.protocol_yaml import parse_yaml
+from finecomb.core.records import Design, Document, Settings
 from finecomb.core.results import Table
-from finecomb.core.study import Study, StudyItem
+from finecomb.core.study import Study, StudyItem, merge_work
 from finecomb.core.study_checks import check_items
-from finecomb.formats.base import Options, parse_columns
-from finecomb.formats.mark_merge import merge_annotations
-from finecomb.formats.new_study import EmptyTexts, NewStudySources, create_study, describe_annotators, read_design
-from finecomb.formats.study_problems import CheckedStudy, check_path, check_records
+from finecomb.formats.base import Options, parse_column_pairs
+from finecomb.formats.imports import rows_format
+from finecomb.formats.mark_merge import MergedAnnotations, merge_annotations
+from finecomb.formats.mark_table_reader import TABLE_OPTIONS
+from finecomb.formats.new_study import (
+    EmptyTexts,
+    NewStudySources,
+    create_study,
+    describe_planned_annotators,
+    read_design_file,
+)
+from finecomb.formats.source_files import read_text
+from finecomb.formats.study_edits import EditedRecord, StudyEdits, build_edits
+from finecomb.formats.study_problems import CheckedStudy, check_records, check_study_path
+from finecomb.formats.study_writes import change_study
 from finecomb.reporting.demo_tour import DemoTour
+from finecomb.reporting.next_steps import next_steps as suggest_next_steps
 from finecomb.reporting.shown_text import ShownText
 from finecomb.reporting.tables import frame_rows
 from finecomb.statistics.gold.corrected_texts import correct_texts
@@ -57,7 +74,7 @@ from finecomb.statistics.measures.study_overview import study_overview
 from finecomb.statistics.selection.subset import required_mark_columns
 
 ColumnNames = Annotated[Mapping[str, str] | str | Sequence[str], REPEATED]
-"""Our names of columns and those of a table: a mapping, or OURS=THEIRS."""
+"""Column names: a mapping from ours to those of a table, or OURS=THEIRS."""
 Paths = Annotated[str | PathLike[str] | Sequence[str | PathLike[str]], REPEATED]
 
 
@@ -66,19 +83,20 @@ Paths = Annotated[str | PathLike[str] | Sequence[str | PathLike[str]], REPEATED]
 
 @public
 def stats(study: StudyLike, *, by: Names = (), where: Values = (), drop: Values = ()) -> StudyCounts:
-    """Count what a study holds: documents, annotations, annotators, and marks by label, annotator and model.
+    """Count the documents, annotations and annotators of a study, and its marks by label, annotator and model.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study to count. A path is read with :func:`read`.
+        The study whose documents, annotations and marks are counted. A path is read with :func:`read`.
     by : str or sequence of str
-        Document meta or annotator fields, comma-separated (default: model, where present).
-        ``none`` splits nothing.
+        Group by document metadata or annotator fields, comma-separated (default: `model`).
+        The default applies only if texts have this field. ``none`` groups nothing.
     where : str or sequence of str
-        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
 
     Returns
     -------
@@ -105,17 +123,43 @@ def stats(study: StudyLike, *, by: Names = (), where: Values = (), drop: Values 
 
 
 @public
-def check(study: StudyLike, *, from_: str = "", progress: Progress = False) -> Problems:
-    """List every problem of a study with file, line and how to fix it.
+def next_steps(study: StudyLike) -> Table:
+    """Suggest the next commands for a study, each with its reason.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study to check. One that cannot be read has the problems of its reader.
+        The study to suggest commands for. A path is read with :func:`read`, and appears in the commands.
+
+    Returns
+    -------
+    Table
+        At most three rows with the columns ``command`` and ``reason``, the most urgent first.
+
+    Examples
+    --------
+    >>> import finecomb as fc
+    >>> fc.next_steps(fc.demo())[0].command
+    'finecomb serve STUDY'
+    """
+    whole = as_study(study)
+    name = str(study) if isinstance(study, str | PathLike) else whole.origin or "STUDY"
+    return Table(map(dataclasses.asdict, suggest_next_steps(whole, name)), title="Next steps")
+
+
+@public
+def check(study: StudyLike, *, from_: str = "", progress: Progress = False) -> Problems:
+    """List all problems in a study, each with its file, line and fix.
+
+    Parameters
+    ----------
+    study : Study, path, DataFrame or list of dicts
+        The study to check. If it cannot be read, the result lists the reader's problems.
     from_ : str
-        Format of the input, when it cannot be guessed.
+        Input format, as listed by `finecomb formats` (default: guessed from the file).
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the records done.
+        Show progress on standard error.
+        A function is called with the number of finished records instead.
 
     Returns
     -------
@@ -136,7 +180,7 @@ def check(study: StudyLike, *, from_: str = "", progress: Progress = False) -> P
     if isinstance(study, Study):
         return Problems(check_records(study.items(), Path(study.origin) if study.origin else None))
     if isinstance(study, str | PathLike):
-        return Problems(check_path(Path(fspath(study)), from_, lambda items: track(items, progress, "records")))
+        return Problems(check_study_path(Path(fspath(study)), from_, lambda items: track(items, progress, "records")))
     try:
         return Problems(check_records(as_study(study).items()))
     except StudyError as error:
@@ -150,20 +194,21 @@ def check(study: StudyLike, *, from_: str = "", progress: Progress = False) -> P
 def select(
     study: StudyLike, *, where: Values = (), drop: Values = (), output: AnyPath | None = None, force: bool = False
 ) -> StudyResult:
-    """Select a part of a study as a study of its own: the texts, annotators, annotations and marks that fit.
+    """Create a new study from the texts, annotators, annotations and marks that match the conditions.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
         The study to select from. A path is read with :func:`read`.
     where : str or sequence of str
-        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
     output : path, optional
         Study to write. From Parquet to Parquet marks are passed on without being held in memory.
     force : bool, default False
-        Replace an existing output.
+        Replace the output if it exists.
 
     Returns
     -------
@@ -183,8 +228,8 @@ def select(
     """
     conditions, dropped = as_values(where), as_values(drop)
     if not conditions and not dropped:
-        kept = "what to keep, or which marks to leave out"
-        raise ParameterError(f"select needs {param('where')} or {param('drop')}: {kept}")
+        kept = "a condition on what to keep, or marks to omit"
+        raise ParameterError(f"select requires {param('where')} or {param('drop')}: {kept}")
     whole, notes = as_study(study), list[str]()
     if output is None:
         part = select_part(whole, conditions, dropped)
@@ -222,42 +267,45 @@ def convert(
     force: bool = False,
     progress: Progress = False,
 ) -> StudyResult:
-    """Convert a study from any format to any other, checked on the way; notes list what the target cannot hold.
+    """Convert a study to another format; the study is checked, and notes list what the new format cannot store.
 
     Parameters
     ----------
     source : path, Study, DataFrame or list of dicts
-        What to read. A path is converted as a stream, without holding the study in memory.
+        File or study to read. A path is converted as a stream, without holding the study in memory.
     target : path
-        What to write; a name without an ending makes a study folder.
+        File or study to write; a name without an extension becomes a study folder.
     from_ : str
-        Format of the input, when it cannot be guessed.
+        Input format, as listed by `finecomb formats` (default: guessed from the file).
     to : str
-        Format of the output, when its ending does not tell.
+        Output format, as listed by `finecomb formats` (default: guessed from the extension).
     protocol : str or Protocol
-        A shipped protocol's name or your YAML file.
+        Name of a shipped protocol (see `finecomb protocols`), or a YAML file.
     texts : path, optional
-        File or folder of the texts, when they are stored separately.
+        File or folder with the texts, if they are not stored with the annotations.
     data : path, optional
-        File or folder of the records behind the texts.
+        File or folder with the source data that the texts describe.
     map : mapping, str or sequence of str
-        OURS=THEIRS: name of one of our columns in a table, such as text=Body; may be repeated.
+        Input column of a field, as `FIELD=COLUMN`, such as `text=Body`; may be repeated.
     repeats : {"kth", "first"}, default "kth"
-        Quotes without offsets: the k-th repetition is the k-th occurrence, or all are the first.
+        Match of the k-th repetition of a quote without offsets: `kth` occurrence or `first`.
+        With `kth`, the k-th repetition of a quote is its k-th occurrence in the text.
     annotator : str
-        Who made the annotations, when the file does not tell.
+        Name of the annotator, if the file does not name one.
     corrected : bool, default False
-        Write only the texts, with the corrections of marks applied.
+        Write only the texts, corrected as the marks suggest.
     corrector : str
-        Annotator whose corrections are applied (default: gold, or the only annotator).
+        Annotator whose corrections are applied (default: `gold`, or the only annotator).
     where : str or sequence of str
-        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
     force : bool, default False
-        Replace an existing target.
+        Replace the target if it exists.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the records done.
+        Show progress on standard error.
+        A function is called with the number of finished records instead.
 
     Returns
     -------
@@ -281,7 +329,7 @@ def convert(
     """
     chosen = changed_parameters(convert, locals())
     if corrector and not corrected:
-        raise ParameterError(f"{param('corrector')} applies with {param('corrected')} only", parameter="corrector")
+        raise ParameterError(f"{param('corrector')} requires {param('corrected')}", parameter="corrector")
     options = Options(
         protocol=_load_protocol(protocol) if protocol else None,
         texts=Path(fspath(texts)) if texts else None,
@@ -307,7 +355,7 @@ def convert(
     if corrected:
         texts_with_corrections = correct_texts(part, corrector)
         items, notes = texts_with_corrections.items, [texts_with_corrections.describe()]
-    notes += formats.save(check_items(items), path, to, options if is_path else None, force)
+    notes += formats.save_records(check_items(items), path, to, options if is_path else None, force)
     return StudyResult(f"{path.name} written", path=path, format=to, notes=notes)
 
 
@@ -315,14 +363,18 @@ _READING_OPTIONS = ("from_", "protocol", "texts", "data", "map", "repeats", "ann
 
 
 def _refuse_reading_options(chosen: Collection[str], names: Sequence[str] = _READING_OPTIONS) -> None:
-    """Refuse options of files where the study is in memory."""
+    """Refuse options for reading files if the study is in memory."""
     for name in names:
         if name in chosen:
-            raise ParameterError(f"{param(name)} applies only to files", parameter=name, hint="leave it out")
+            raise ParameterError(f"{param(name)} applies only to files", parameter=name, hint="omit it")
 
 
 def _columns(names: Mapping[str, str] | str | Sequence[str]) -> dict[str, str]:
-    return dict(names) if isinstance(names, Mapping) else parse_columns(as_values(names))
+    return dict(names) if isinstance(names, Mapping) else parse_column_pairs(as_values(names))
+
+
+def _only_protocol(study: Study) -> Protocol | None:
+    return next(iter(study.protocols.values())) if len(study.protocols) == 1 else None
 
 
 def _load_protocol(protocol: str | Protocol) -> Protocol:
@@ -338,31 +390,39 @@ def merge(
     map: ColumnNames = (),
     annotator: str = "",
     from_: str = "",
+    into: AnyPath | None = None,
+    replace: bool = False,
     progress: Progress = False,
 ) -> StudyResult:
-    """Add annotations to a study: a colleague's file, a language model's replies, another tool's export.
+    """Add annotations to a study from a colleague's file, a language model's replies or another tool's export.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study that gets the annotations.
+        The study to add the annotations to.
     marks : Study, path, DataFrame or list of dicts, or several of them
         Files or studies with more annotations of the same texts.
     protocol : str or Protocol
-        A shipped protocol's name or your YAML file.
+        Name of a shipped protocol (see `finecomb protocols`), or a YAML file.
     map : mapping, str or sequence of str
-        OURS=THEIRS: name of one of our columns in a table, such as text=Body; may be repeated.
+        Input column of a field, as `FIELD=COLUMN`, such as `text=Body`; may be repeated.
     annotator : str
-        Who made the annotations, when the files do not tell.
+        Name of the annotator, if the files do not name one.
     from_ : str
-        Format of the files, when it cannot be guessed.
+        Input format, as listed by `finecomb formats` (default: guessed from each file).
+    into : path, optional
+        Study to add the annotations to where it is stored, also while it is served; usually `STUDY`.
+    replace : bool, default False
+        Replace annotations of the same text by the same annotator; the earlier ones stay, excluded.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the records done.
+        Show progress on standard error.
+        A function is called with the number of finished records instead.
 
     Returns
     -------
     StudyResult
-        ``.study`` has the annotations of all. See also :meth:`Study.with_annotations`.
+        ``.study`` has the annotations of all, ``.notes`` the problems found while reading.
+        See also :meth:`Study.with_annotations`.
 
     Raises
     ------
@@ -374,7 +434,7 @@ def merge(
     >>> import finecomb as fc
     >>> study = fc.demo()
     >>> fc.merge(study.where('annotator != "truth"'), study.where("annotator=truth")).title
-    '16 annotations joined from 1 file'
+    '16 annotations merged from 1 file'
     """
     chosen = changed_parameters(merge, locals())
     options = Options(_load_protocol(protocol) if protocol else None, columns=_columns(map), annotator=annotator)
@@ -382,20 +442,139 @@ def merge(
     is_single = is_table or isinstance(marks, str) or not isinstance(marks, Sequence)
     sources: Sequence[Any] = [marks] if is_single else marks  # type: ignore[assignment]
     others: list[tuple[str, Study]] = []
+    whole = as_study(study)
     for number, source in enumerate(sources, 1):
         if isinstance(source, str | PathLike):
             path = Path(fspath(source))
-            understood = (formats.get_format(from_) if from_ else formats.format_of(path)).options
-            used = {name: getattr(options, name) for name in options.non_default_names() & understood}
+            format = formats.get_format(from_) if from_ else formats.detect_format(path)
+            used = {name: getattr(options, name) for name in options.non_default_names() & format.options}
+            if format.options == TABLE_OPTIONS and not protocol and len(whole.protocols) == 1:
+                used["protocol"] = whole.protocol()  # labels must be those of the study, not a protocol of their own
             watch = functools.partial(track, progress=progress, unit="records")
-            others.append((path.name, formats.read(path, from_, Options(**used), watch)))
+            if format.name == "rows":  # such a file may have only the IDs of the texts
+                texts = {document.id: document for document in whole.iter_documents()}
+                own = Options(**({"protocol": _only_protocol(whole)} | used))
+                records = [*texts.values(), *rows_format.read(path, own, texts)]
+                others.append((path.name, Study.from_items(check_items(records))))
+            else:
+                others.append((path.name, formats.read(path, from_, Options(**used), watch)))
         else:
             _refuse_reading_options(chosen)
             other = as_study(source, "marks")
             others.append((Path(other.origin).name or f"annotations-{number}", other))
-    joined = merge_annotations(as_study(study), others)
-    title = f"{_plural(joined.annotations, 'annotation')} joined from {_plural(len(others), 'file')}"
-    return StudyResult(title, Study.from_items(check_items(joined.items)))
+    merged: list[MergedAnnotations] = []
+
+    def build(current: Study) -> tuple[StudyItem, ...]:
+        merged.append(merge_annotations(current, others, replace))
+        return merged[-1].records
+
+    if into is None:
+        items = check_items(merge_work(whole, build(whole), replace=True))
+        after = Study.from_items(items, whole.origin)
+    else:
+        after = change_study(Path(fspath(into)), build, "merged annotations")
+    counts = merged[-1]
+    title = f"{_plural(counts.annotations, 'annotation')} merged from {_plural(len(others), 'file')}"
+    notes = [f"{name}: {note.removeprefix(f'{name}: ')}" for name, other in others for note in other.notes]
+    if counts.replaced:
+        notes.append(f"{_plural(counts.replaced, 'earlier annotation')} replaced; they stay in the study, excluded")
+    if counts.duplicates:
+        notes.append(f"{_plural(counts.duplicates, 'mark')} with the spans and label of another mark merged")
+    return StudyResult(title, after, notes=notes)
+
+
+class StudyEdit(Table):
+    """The texts, protocols and settings that an edit added or changed: one row each.
+
+    Attributes
+    ----------
+    affected : int
+        Number of annotations that stay with an earlier version.
+    """
+
+    def __init__(self, rows: Sequence[EditedRecord], is_dry: bool) -> None:
+        self.affected = sum(row.annotations for row in rows)
+        notes = [
+            f"{row.id}: {_plural(row.annotations, 'annotation')} of {row.earlier} unchanged; "
+            f"new work uses {row.id}, and {row.earlier} is no longer assigned"
+            for row in rows
+            if row.earlier
+        ]
+        notes += ["nothing was changed"] if is_dry else []
+        super().__init__(map(dataclasses.asdict, rows), title="Planned edits" if is_dry else "Edits", notes=notes)
+
+
+@public
+def edit(
+    study: AnyPath,
+    *,
+    documents: StudyLike | None = None,
+    protocol: str | Protocol = "",
+    settings: AnyPath | None = None,
+    dry_run: bool = False,
+) -> StudyEdit:
+    """Change the texts, protocol or settings of a study; annotations stay with the version they were made on.
+
+    Parameters
+    ----------
+    study : path
+        A study's folder, its SQLite file, or `postgresql://HOST/DATABASE#STUDY`, also while it is served.
+    documents : path, Study, DataFrame or list of dicts, optional
+        Texts to add or change, by ID, in any format.
+        A text with annotations is kept, and the new text becomes a document of its own, such as `harbour-a~2`.
+    protocol : str or Protocol
+        Changed protocol, as a YAML file or the name of a shipped protocol.
+        If annotations use it, it is stored as a new version.
+    settings : path, optional
+        YAML file with settings to change, such as `annotators: 3`.
+    dry_run : bool, default False
+        Show the changes and the annotations they affect without making them.
+
+    Returns
+    -------
+    StudyEdit
+        One row per change, with the number of annotations that stay with the earlier version.
+
+    Raises
+    ------
+    ParameterError
+        If nothing to change is given.
+    FinecombError
+        If the changed study would be invalid; nothing is changed then.
+
+    Examples
+    --------
+    >>> import finecomb as fc, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fc.write(fc.demo(readers=2), f"{folder}/demo")
+    ...     fc.edit(f"{folder}/demo", documents=[{"id": "harbour-a", "text": "A new text."}])[0].id
+    'harbour-a~2'
+    """
+    if documents is None and not protocol and settings is None:
+        given = f"{param('documents')}, {param('protocol')} or {param('settings')}"
+        raise ParameterError(f"edit requires {given}: what to change")
+    texts: list[Document] = []
+    if isinstance(documents, str | PathLike):
+        records = formats.stream_records(Path(fspath(documents)))
+        texts = [record for record in records if isinstance(record, Document)]
+    elif documents is not None:
+        texts = list(as_study(documents, "documents").iter_documents())
+    file = Path(fspath(settings)) if settings is not None else None
+    changed = parse_yaml(Settings, read_text(file), str(file)) if file else None
+    own = _load_protocol(protocol) if protocol else None
+    made: list[StudyEdits] = []
+
+    def build(current: Study) -> tuple[StudyItem, ...]:
+        made.append(build_edits(current, texts, own, changed))
+        return made[-1].records
+
+    path = Path(fspath(study))
+    if dry_run:
+        current = formats.read(path)
+        list(check_items(merge_work(current, build(current), replace=True)))  # an error if it would be invalid
+    else:
+        change_study(path, build, "edited the study")
+    return StudyEdit(made[-1].rows, dry_run)
 
 
 # --- new, simulated and demo studies ---------------------------------------------------------------------------------
@@ -418,37 +597,38 @@ def new(
     settings: AnyPath | None = None,
     seed: int = 0,
 ) -> CreatedStudy:
-    """Start a study: a folder with a protocol and texts, ready for annotators.
+    """Create a study: a folder with a protocol and texts, ready for annotators.
 
     Parameters
     ----------
     documents : path, Study, DataFrame or list of dicts
-        The texts: JSONL, CSV, XLSX, one per line, a folder, or any other format.
+        Texts: JSONL, CSV, XLSX, a file with one text per line, a folder, or another format.
     protocol : str or Protocol
-        A shipped protocol's name or your YAML file.
+        Name of a shipped protocol (see `finecomb protocols`), or a YAML file.
     data : path or sequence of paths
-        Records behind the texts (JSON, JSON lines, or a folder of games); may be repeated.
-        A folder of games or a schedule adds the teams' last and next games.
+        Source data that the texts describe, as JSON, JSON Lines or a folder; may be repeated.
+        A folder has the box scores of games. A folder of games or a schedule adds the teams' last and next games.
     title : str
-        Title on pages and reports.
+        Title shown on pages and in reports.
     annotators : int, optional
-        Annotators per document (default: the protocol's number).
+        Number of annotators per document (default: as in the protocol).
     map : mapping, str or sequence of str
-        OURS=THEIRS: name of one of our columns in a table, such as text=Body; may be repeated.
+        Input column of a field, as `FIELD=COLUMN`, such as `text=Body`; may be repeated.
     empty : {"keep", "drop", "refuse"}, default "keep"
-        Treatment of empty texts, such as failed generations.
+        Empty texts, such as failed generations: `keep`, `drop` or `refuse` (stop with an error).
     from_ : str
-        Format of the input, when it cannot be guessed.
+        Input format, as listed by `finecomb formats` (default: guessed from the file).
     skip : str or sequence of str
-        Phases to omit: consent, survey, instructions, training, qualification (repeatable).
+        Phases to omit, comma-separated, such as `consent`, `survey` or `training`.
+        The phases are `consent`, `survey`, `instructions`, `training` and `qualification`.
     design : path or Design, optional
-        YAML file with the design: which people read what.
+        YAML file with the experimental design (conditions, cells and their texts).
     mode : str
-        Mode of the protocol that is in force, such as in-the-data.
+        Variant of the task that the protocol defines, such as `in-the-data`.
     settings : path, optional
-        YAML file with more of study.yaml: design, pay, recruitment.
+        YAML file with further settings of `study.yaml`, such as design, pay and recruitment.
     seed : int, default 0
-        Seed for assignment and sampling.
+        Random seed for assigning texts to annotators and for sampling.
 
     Returns
     -------
@@ -467,10 +647,10 @@ def new(
     '1 text, protocol scarecrow@2, 10 annotators per text'
     """
     chosen, own_protocol = changed_parameters(new, locals()), _load_protocol(protocol)
-    own_protocol.in_mode(mode)  # refused where there is none
+    own_protocol.with_mode(mode)  # an error if there is none
     if isinstance(documents, str | PathLike):
         options, origin = Options(columns=_columns(map)), fspath(documents)
-        items = list(formats.stream(Path(origin), from_, options))
+        items = list(formats.stream_records(Path(origin), from_, options))
     else:
         _refuse_reading_options(chosen, ("from_", "map"))
         texts = as_study(documents, "documents")
@@ -484,10 +664,10 @@ def new(
         "skip": parse_phases(as_values(skip)),
         "mode": mode,
     }
-    values |= {"seed": seed, "design": read_design(Path(design)) if isinstance(design, str | PathLike) else design}
+    values |= {"seed": seed, "design": read_design_file(Path(design)) if isinstance(design, str | PathLike) else design}
     changes = {name: value for name, value in values.items() if value}
     study, notes = create_study(items, own_protocol, changes, sources)
-    people = describe_annotators(study.settings, own_protocol)
+    people = describe_planned_annotators(study.settings, own_protocol)
     summary = f"{_plural(len(study.documents), 'text')}, protocol {own_protocol.id}, {people}"
     created = CreatedStudy(summary, study, notes=notes)
     created.announcement = researcher_summary_line(build_participation_terms(own_protocol, study.settings))
@@ -496,14 +676,14 @@ def new(
 
 @public
 def demo(readers: int = 5, seed: int = 0) -> Study:
-    """Return the demo study: 16 texts, the errors planted in them, and simulated annotators.
+    """Create the demo study: 16 texts with planted errors, and simulated annotators.
 
     Parameters
     ----------
     readers : int, default 5
         Number of simulated annotators.
     seed : int, default 0
-        Seed of the simulated annotators.
+        Random seed for the simulated annotators.
 
     Returns
     -------
@@ -516,7 +696,7 @@ def demo(readers: int = 5, seed: int = 0) -> Study:
     >>> fc.demo()
     Study('Saltby: the demo study': 16 documents, 96 annotations, 307 marks; scarecrow@2)
     """
-    return Study.from_items(demo_study(readers, seed))
+    return Study.from_items(build_demo_study(readers, seed))
 
 
 @public
@@ -526,11 +706,11 @@ def tour(folder: AnyPath = "demo-study", *, readers: Annotated[int, Bounds(2)] =
     Parameters
     ----------
     folder : path, default "demo-study"
-        Folder of the demo study, which is written unless it exists.
+        Folder of the demo study; created if it does not exist.
     readers : int, default 5
         Number of simulated annotators.
     seed : int, default 0
-        Seed of the simulated annotators.
+        Random seed for the simulated annotators.
 
     Returns
     -------
@@ -551,9 +731,9 @@ def tour(folder: AnyPath = "demo-study", *, readers: Annotated[int, Bounds(2)] =
     'harbour-c: 5 marks by 1 annotator'
     """
     path = Path(fspath(folder))
-    notes = [f"{path} is there already and is used as it is"] if path.exists() else []
+    notes = [f"{path} already exists and is used unchanged"] if path.exists() else []
     if not notes:
-        formats.save(demo_study(readers, seed), path)
+        formats.save_records(build_demo_study(readers, seed), path)
     return DemoTour(formats.read(path), notes)
 
 
@@ -575,38 +755,39 @@ def simulate(
     force: bool = False,
     progress: Progress = False,
 ) -> StudyResult:
-    """Simulate annotators with known recall, precision, jitter and confusion over known true errors.
+    """Simulate annotators with known recall, precision, jitter and confusion on texts with known errors.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The texts, and the true errors where `truth` names an annotator.
+        The texts to annotate and, if `truth` is set, their true errors.
     annotators : int, default 5
         Number of simulated annotators.
     recall : float, default 0.6
-        Probability of noticing a true error.
+        Probability that an annotator marks a true error.
     precision : float, default 0.8
-        Share of the marks that stem from a true error.
+        Expected share of an annotator's marks that correspond to a true error.
     jitter : float, default 0.5
-        Standard deviation of each edge, in tokens.
+        Standard deviation of the random shift of each span boundary, in tokens.
     confusion : float, default 0.1
-        Probability of another label.
+        Probability that a mark gets a wrong label.
     spread : float, default 0.0
         Standard deviation of recall and precision between annotators.
     truth : str
-        Annotator whose marks are the true errors, such as gold.
+        Annotator in the study whose marks are the true errors, such as `gold`.
     plant : float, default 3.0
-        Without truth: true errors planted per 100 words.
+        Without `truth`: number of true errors to plant per 100 words.
     protocol : str
-        One of the study's protocols, where it has several.
+        Name of the protocol to use; required if the study has several.
     seed : int, default 0
-        Seed of the simulation.
+        Random seed for the simulation.
     output : path, optional
         Study to write. It is written while it is made.
     force : bool, default False
-        Replace an existing output.
+        Replace the output if it exists.
     progress : bool or callable, default False
-        Show progress on standard error, or call a function with the records done.
+        Show progress on standard error.
+        A function is called with the number of finished records instead.
 
     Returns
     -------
@@ -624,18 +805,18 @@ def simulate(
     --------
     >>> import finecomb as fc
     >>> fc.simulate(fc.demo(), truth="truth", annotators=3).title
-    "3 annotators on 16 documents, truth kept as annotator 'truth'"
+    "3 annotators on 16 documents; the true errors are annotator 'truth'"
     """
     whole = as_study(study)
     people = make_crowd(annotators, SimulatedAnnotator("reader", recall, precision, jitter, confusion), spread, seed)
     simulated = simulate_study(whole, whole.protocol(protocol), people, truth, plant, seed)
     size = f"{_plural(annotators, 'annotator')} on {_plural(len(whole.documents), 'document')}"
-    title = f"{size}, truth kept as annotator {simulated.truth!r}"
+    title = f"{size}; the true errors are annotator {simulated.truth!r}"
     items = track(simulated.items, progress, "records")
     if output is None:
         return StudyResult(title, Study.from_items(items))
     path = Path(fspath(output))
-    return StudyResult(title, path=path, notes=formats.save(items, path, force=force))
+    return StudyResult(title, path=path, notes=formats.save_records(items, path, force=force))
 
 
 # --- texts, formats and protocols ------------------------------------------------------------------------------------
@@ -651,22 +832,23 @@ def show(
     where: Values = (),
     drop: Values = (),
 ) -> ShownText:
-    """Show a text with the marks of all annotators below the words.
+    """Show a text with the marks of all annotators below its words.
 
     Parameters
     ----------
     study : Study, path, DataFrame or list of dicts
-        The study of the text.
+        Study that contains the text.
     document : str
-        ID of a document (default: the first one).
+        ID of the text to show (default: the first).
     annotator : str or sequence of str
-        Only this annotator; may be repeated.
+        Include only this annotator; may be repeated.
     columns : int, default 96
-        Characters per line.
+        Line width in characters.
     where : str or sequence of str
-        Condition on texts, annotators or marks, such as model=gpt2; may be repeated.
+        Keep only matching texts, annotators or marks, such as `model=gpt2`; may be repeated.
+        Comparisons such as ``top_p >= 0.9`` can be joined with ``and``, ``or`` and ``not``.
     drop : str or sequence of str
-        Omit a label or group, or one severity of it (grammar-usage:1); may be repeated.
+        Omit marks by label, group or `LABEL:SEVERITY` (`grammar-usage:1`); may be repeated.
 
     Returns
     -------
@@ -686,17 +868,17 @@ def show(
     """
     whole = select_part(as_study(study), as_values(where), as_values(drop))
     if whole.documents.is_empty():
-        reason = f"no text fits {param('where')}" if where else "has no documents yet"
+        reason = f"no text matches {param('where')}" if where else "no documents found"
         raise FinecombError(f"{whole.origin or whole.settings.title or 'the study'}: {reason}")
     id = document or whole.documents["id"][0]
     text, annotations, people = whole.document(id), whole.annotations_on(id), as_values(annotator)
     for name in people:
         if name not in set(whole.annotators["id"]):
-            raise FinecombError(f"no annotator is called {name!r}{did_you_mean(name, whole.annotators['id'])}")
+            raise FinecombError(f"unknown annotator {name!r}{did_you_mean(name, whole.annotators['id'])}")
     chosen = [annotation for annotation in annotations if not people or annotation.annotator in people]
     notes = []
     if not document and len(whole.documents) > 1:
-        others = f"name another to see it, e.g. {', '.join(whole.documents['id'].head(6)[1:])}"
+        others = f"pass the ID of another document, e.g. {', '.join(whole.documents['id'].head(6)[1:])}"
         notes.append(f"this is the first of {len(whole.documents):,} documents; {others}")
     return ShownText(text, chosen, whole.protocols, columns, notes)
 
@@ -723,9 +905,9 @@ def list_formats() -> Table:
             "read": format.read is not None,
             "write": format.write is not None,
             "endings": " ".join(format.suffixes),
-            "options": " ".join(Options.parameter(name) for name in sorted(format.options)),
+            "options": " ".join(Options.parameter_name(name) for name in sorted(format.options)),
         }
-        for format in formats.formats().values()
+        for format in formats.FORMATS.values()
     ]
     return Table(rows, title="Formats")
 
@@ -761,12 +943,12 @@ def list_protocols() -> Table:
 
 @public
 def show_protocol(name: str | Protocol) -> ProtocolDetails:
-    """Show labels, questions, rules and work of one protocol; a file of your own is checked.
+    """Show the labels, questions and rules of a protocol; a YAML file of your own is also checked.
 
     Parameters
     ----------
     name : str or Protocol
-        A shipped protocol's name or your YAML file.
+        Name of a shipped protocol (see `finecomb protocols`), or a YAML file.
 
     Returns
     -------
@@ -790,7 +972,7 @@ def show_protocol(name: str | Protocol) -> ProtocolDetails:
 
 @public
 def protocol_schema() -> JsonSchema:
-    """Return the JSON schema of a protocol file, for editors that check while you type.
+    """Create the JSON schema of protocol files, for editors that check a file while you type.
 
     Returns
     -------

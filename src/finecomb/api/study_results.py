@@ -1,4 +1,4 @@
-"""Results of functions about studies: a study that was made, problems, counts, a protocol, a schema."""
+"""Result classes of the study functions: created studies, problems, counts, protocols and schemas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnyPath: TypeAlias = str | PathLike[str]
 
 
 class StudyResult(Table):
-    """A study that a function made: the study itself, its counts as the only row, and notes."""
+    """A study that a function created: the study, its counts as the only row, and notes."""
 
     def __init__(
         self,
@@ -36,26 +36,26 @@ class StudyResult(Table):
 
     @property
     def study(self) -> Study:
-        """The study; one that was written as a stream is read when it is first asked for."""
+        """The study; if it was written as a stream, it is read on first use."""
         if self._study is None:
             assert self.path is not None
             self._study = formats.read(self.path, self._format)
         return self._study
 
     def write(self, path: AnyPath, format: str = "", force: bool = False) -> list[str]:
-        """Write the study in any format; returns what there is to say, such as what the format could not hold."""
+        """Write the study in any format; return notes, for example on content that the format cannot hold."""
         return formats.write(self.study, fspath(path), format, force)
 
 
 class CreatedStudy(StudyResult):
-    """A new study, and what its annotators are told."""
+    """A new study, with the announcement for its annotators."""
 
     announcement: str
-    """What annotators go through, how long it takes and what it pays, in one line."""
+    """Steps, duration and pay of annotators, in one line."""
 
 
 def count_records(study: Study) -> dict[str, int]:
-    """Return how many texts, annotators, annotations and marks a study has."""
+    """Count the texts, annotators, annotations and marks of a study."""
     frames = {"texts": study.documents, "annotators": study.annotators, "annotations": study.annotations}
     return {name: len(frame) for name, frame in frames.items()} | {"marks": len(study.marks)}
 
@@ -71,12 +71,12 @@ class Problems(Result, list[Problem]):
 
     @property
     def errors(self) -> list[Problem]:
-        """Problems that keep the study from being used."""
+        """Problems that make the study unusable."""
         return [problem for problem in self if problem.level == "error"]
 
     @property
     def warnings(self) -> list[Problem]:
-        """Problems that are worth a look."""
+        """Problems that leave the study usable."""
         return [problem for problem in self if problem.level == "warning"]
 
     def rows(self) -> list[ResultRow]:
@@ -94,14 +94,14 @@ class StudyCounts(Result):
         self.title, self.totals, self.tables = title, dict(totals), dict(tables)
 
     def rows(self) -> list[ResultRow]:
-        """Return the rows of all tables after the totals; the column `table` says which one a row is of."""
+        """Return the totals and the rows of all tables; the column `table` names the table of a row."""
         counted = [ResultRow(table=name, **row) for name, table in self.tables.items() for row in table]
         return [ResultRow(table="totals", **self.totals), *counted]
 
     def __getitem__(self, name: str) -> Table:
         """Return one of the tables: labels, groups, texts, work or annotators."""
         if name not in self.tables:
-            raise ParameterError(f"no table is called {name!r}{did_you_mean(name, self.tables)}")
+            raise ParameterError(f"unknown table {name!r}{did_you_mean(name, self.tables)}")
         return self.tables[name]
 
     def __repr__(self) -> str:

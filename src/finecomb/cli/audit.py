@@ -1,4 +1,4 @@
-"""The command that audits marks: draws a sample into a study of its own, and estimates from what auditors said."""
+"""The command `audit`: draw a sample of marks, and compute estimates from the auditors' judgements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from finecomb import formats
 from finecomb.api.collection import audit as fc_audit
 from finecomb.api.collection import draw_audit
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import (
     AsJson,
     Force,
@@ -25,24 +25,28 @@ from finecomb.cli.shared import (
     read,
 )
 from finecomb.core.errors import FinecombError
-from finecomb.core.study import Study
 
 
 @app.command()
-@from_api(fc_audit)
+@derive_flags_from(fc_audit)
 def audit(
     study: StudyPath,
-    call: ApiCall,
+    call: PublicFunctionCall,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Draw marks, and write the study in which they are judged."),
+        typer.Option("--output", "-o", help="Audit study to write, with a sample of marks for auditors to judge."),
     ] = None,
     per_label: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum number of marks per label and group (default: 10).", show_default=False),
+        typer.Option(
+            min=1,
+            help="With `--output`: maximum number of marks per label and group (default: 10).",
+            show_default=False,
+        ),
     ] = None,
     auditors: Annotated[
-        int | None, typer.Option(min=1, help="Number of auditors per mark (default: 2).", show_default=False)
+        int | None,
+        typer.Option(min=1, help="With `--output`: number of auditors per mark (default: 2).", show_default=False),
     ] = None,
     from_: From = "",
     force: Force = False,
@@ -53,27 +57,27 @@ def audit(
     """
     whole = read(study, from_)
     if output is None:
-        _refuse_drawing_options(study, whole, per_label, auditors)
+        if whole.settings.audit is None:
+            raise FinecombError(
+                f"{study} is not an audit; draw a sample with -o AUDIT, serve it, then run this command on it"
+            )
+        for flag, value in (("--per-label", per_label), ("--auditors", auditors)):
+            if value is not None:
+                raise FinecombError(
+                    f"{flag} applies only when a sample is drawn; the sample of {study} has already been drawn"
+                )
         findings = call(whole)
         if not as_json_:
             print_note(f"{findings.judged_count:,} of {format_count(findings.drawn_count, 'mark')} judged")
         print_result(findings, as_json_)
         return
     if whole.settings.audit is not None:
-        raise FinecombError(f"{study}: is an audit already; draw from the study that it was drawn from")
+        raise FinecombError(f"{study} is already an audit; draw from the study that was audited")
     if "draws" in call.given:
-        raise FinecombError("--draws is for the estimate; leave it out where a sample is drawn with -o")
+        raise FinecombError("--draws applies to the estimate and cannot be used with -o, which draws a sample")
     sample = draw_audit(whole, per_label=per_label or 10, auditors=auditors or 2, **call.given)
     print_notes(sample.notes)
-    formats.save(sample.study.items(), output, force=force)
+    formats.save_records(sample.study.items(), output, force=force)
     judges = format_count(auditors or 2, "auditor")
-    print_outcome(output, f"{format_count(len(sample), 'mark')} to be judged by {judges} each")
-    print_note(f"next: finecomb serve {output}, and afterwards finecomb audit {output}")
-
-
-def _refuse_drawing_options(study: Path, whole: Study, per_label: int | None, auditors: int | None) -> None:
-    if whole.settings.audit is None:
-        raise FinecombError(f"{study}: is no audit; draw marks to be judged with -o AUDIT, serve that, then ask again")
-    for flag, value in (("--per-label", per_label), ("--auditors", auditors)):
-        if value is not None:
-            raise FinecombError(f"{flag} is for drawing a sample; the marks of {study} are drawn already")
+    print_outcome(output, f"{format_count(len(sample), 'mark')} to judge, {judges} each")
+    print_note(f"next: finecomb serve {output}, then finecomb audit {output}")

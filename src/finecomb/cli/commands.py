@@ -1,6 +1,6 @@
-"""The table of commands, and the app that imports a command's module only when the command is called.
+"""The table of commands, and the app that imports a command's module when the command is called.
 
-A new command is a function under `@app.command()` in a module of this package and one row of `COMMANDS`.
+To add a command, write a function under `@app.command()` in a module of this package and add a row to `COMMANDS`.
 """
 
 from __future__ import annotations
@@ -15,295 +15,335 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from finecomb.version import __version__
+from finecomb.version import signature_version
 
 
 class Panel(StrEnum):
-    """The parts of a study's life, in the order in which `finecomb --help` shows them."""
+    """Groups of commands by task, in the order in which `finecomb --help` shows them."""
 
-    START = "Start a study"
-    COLLECT = "Collect annotations from people"
-    JUDGE = "Judge by machine"
-    COUNT = "Count errors and compare systems"
-    TRUST = "Know whom to trust"
-    SHOW = "Show and look after a study"
+    COMMON = "Most used"
+    CREATE = "Create and import"
+    PEOPLE = "Collect from people"
+    MODELS = "Collect from models"
+    ANALYSE = "Analyse"
+    JUDGES = "Validate judges"
+    REPORT = "Report"
+    MAINTAIN = "Maintain"
 
 
 class CommandRow(NamedTuple):
-    """A command as `finecomb --help` lists it, and the module to import when it is called."""
+    """A command as listed by `finecomb --help`, and the module to import when the command is called."""
 
     name: str
-    """What people type."""
+    """Name on the command line."""
     module: str
-    """The module of `finecomb.cli` whose import registers it with `app`."""
+    """Module of `finecomb.cli` that registers the command with `app` when it is imported."""
     panel: Panel
-    """Where in the help it stands."""
+    """Group in `finecomb --help`."""
     help: str
-    """The first line of the function's docstring, word for word."""
+    """First line of the function's docstring, verbatim; a test compares the two."""
 
 
 COMMANDS = (
     CommandRow(
-        "new", "studies", Panel.START, "Start a study: a folder with a protocol and texts, ready for annotators."
-    ),
-    CommandRow(
         "demo",
         "studies",
-        Panel.START,
+        Panel.COMMON,
         "Take a tour of the demo study: a text with its marks, counts, coverage and agreement.",
     ),
     CommandRow(
-        "protocols",
-        "protocols",
-        Panel.START,
-        "List the shipped protocols, which define what annotators are asked.",
+        "new", "studies", Panel.COMMON, "Create a study: a folder with a protocol and texts, ready for annotators."
     ),
-    CommandRow(
-        "preview",
-        "serve",
-        Panel.START,
-        "Show what annotators will see of a protocol, from its instructions to its example texts; nothing is kept.",
-    ),
-    CommandRow(
-        "generate",
-        "generate",
-        Panel.START,
-        "Generate texts from prompts with a model, for each setting of the decoding parameters; stopped runs resume.",
-    ),
-    CommandRow(
-        "prepare",
-        "prepare",
-        Panel.START,
-        "Prepare texts for a study: prompts, lengths, copies, duplicates and balance.",
-    ),
-    CommandRow("formats", "studies", Panel.START, "List every format that can be read or written."),
     CommandRow(
         "convert",
         "studies",
-        Panel.START,
-        "Convert a study from any format to any other, checked on the way; notes list what the target cannot hold.",
+        Panel.CREATE,
+        "Convert a study to another format; the study is checked, and notes list what the new format cannot store.",
     ),
     CommandRow(
-        "merge",
-        "studies",
-        Panel.START,
-        "Add annotations to a study: a colleague's file, a language model's replies, another tool's export.",
-    ),
-    CommandRow(
-        "select",
-        "studies",
-        Panel.START,
-        "Select a part of a study as a study of its own: the texts, annotators, annotations and marks that fit.",
-    ),
-    CommandRow(
-        "check",
-        "studies",
-        Panel.START,
-        "List every problem of a study with file, line and how to fix it.",
-    ),
-    CommandRow(
-        "simulate",
-        "studies",
-        Panel.START,
-        "Simulate annotators with known recall, precision, jitter and confusion over known true errors.",
-    ),
-    CommandRow(
-        "rehearse",
-        "rehearse",
-        Panel.START,
-        "Run simulated participants through the real server to check the design, the cost and the power of its tests.",
-    ),
-    CommandRow(
-        "power",
-        "statistics",
-        Panel.START,
-        "Plan the number of documents and annotators from a pilot's variance components, by simulation.",
+        "import",
+        "imports",
+        Panel.COMMON,
+        "Import texts, marks, answers or scores from a table, JSON file or log, and report what was read and left out.",
     ),
     CommandRow(
         "serve",
         "serve",
-        Panel.COLLECT,
+        Panel.COMMON,
         "Collect annotations from people: serve a study with a link for researchers and one for annotators.",
     ),
     CommandRow(
-        "links",
-        "serve",
-        Panel.COLLECT,
-        "Create personal links for annotators; each is shown once, and only its hash is stored.",
-    ),
-    CommandRow(
-        "screen",
-        "recruitment",
-        Panel.COLLECT,
-        "Find annotations and annotators that may have to be excluded; nothing is changed.",
-    ),
-    CommandRow(
-        "exercise",
-        "exercises",
-        Panel.START,
-        "Create exercises or a qualification test from adjudicated texts, as a protocol that contains them.",
-    ),
-    CommandRow(
-        "audit",
-        "audit",
-        Panel.COLLECT,
-        "Estimate the share of legitimate marks from a judged sample, and correct the counts of errors by it.",
-    ),
-    CommandRow(
-        "pay",
-        "recruitment",
-        Panel.COLLECT,
-        "Compute what each annotator is to be paid, with the worker IDs of the platform.",
-    ),
-    CommandRow(
-        "forget",
-        "recruitment",
-        Panel.COLLECT,
-        "Remove worker IDs, browser and network traces, sessions, personal links and names; annotations stay.",
-    ),
-    CommandRow(
         "annotate",
         "annotate",
-        Panel.JUDGE,
-        "Annotate a study's texts with a language model; replies are kept, and no call is paid twice.",
-    ),
-    CommandRow(
-        "prompts",
-        "annotate",
-        Panel.JUDGE,
-        "What language models are asked: the prompt written from a protocol, and the template behind it.",
-    ),
-    CommandRow(
-        "detectors", "detect", Panel.JUDGE, "Every detector and checker, what it needs and whose labels it uses."
-    ),
-    CommandRow(
-        "detect",
-        "detect",
-        Panel.JUDGE,
-        "Mark every text of a study with a detector or checker; each mark explains itself.",
-    ),
-    CommandRow(
-        "train",
-        "detect",
-        Panel.JUDGE,
-        "Fit a detector to a study that people have checked, and measure it on texts left out of fitting.",
-    ),
-    CommandRow(
-        "stress",
-        "stress",
-        Panel.TRUST,
-        "Damage texts in known ways and measure how far each metric falls.",
-    ),
-    CommandRow(
-        "criticize",
-        "criticize",
-        Panel.JUDGE,
-        "Compare the structure of generated texts with that of real ones: sections, references, topics.",
+        Panel.COMMON,
+        "Annotate a study's texts with a language model; replies are stored, and no call is paid for twice.",
     ),
     CommandRow(
         "measure",
         "statistics",
-        Panel.COUNT,
+        Panel.COMMON,
         "Measure coverage, counts, rates and scores by label and by system, with confidence intervals.",
+    ),
+    CommandRow("agree", "agreement", Panel.COMMON, "Inter-annotator agreement by label, with confidence intervals."),
+    CommandRow(
+        "report",
+        "report",
+        Panel.COMMON,
+        "Write a report on a study: a folder of HTML pages with figures, which you can open offline.",
+    ),
+    CommandRow("next", "studies", Panel.CREATE, "Suggest the next commands for a study, each with its reason."),
+    CommandRow(
+        "merge",
+        "studies",
+        Panel.CREATE,
+        "Add annotations to a study from a colleague's file, a language model's replies or another tool's export.",
+    ),
+    CommandRow(
+        "edit",
+        "studies",
+        Panel.CREATE,
+        "Change the texts, protocol or settings of a study; annotations stay with the version they were made on.",
+    ),
+    CommandRow(
+        "select",
+        "studies",
+        Panel.CREATE,
+        "Create a new study from the texts, annotators, annotations and marks that match the conditions.",
+    ),
+    CommandRow(
+        "check",
+        "studies",
+        Panel.CREATE,
+        "List all problems in a study, each with its file, line and fix.",
+    ),
+    CommandRow("show", "studies", Panel.CREATE, "Show a text with the marks of all annotators below its words."),
+    CommandRow(
+        "stats",
+        "studies",
+        Panel.CREATE,
+        "Count the documents, annotations and annotators of a study, and its marks by label, annotator and model.",
+    ),
+    CommandRow("formats", "studies", Panel.CREATE, "List every format that can be read or written."),
+    CommandRow(
+        "protocols", "protocols", Panel.CREATE, "List the shipped protocols, which define what annotators are asked."
+    ),
+    CommandRow(
+        "preview",
+        "serve",
+        Panel.CREATE,
+        "Show the pages of a protocol as annotators see them, from instructions to example texts; nothing is stored.",
+    ),
+    CommandRow(
+        "prepare",
+        "prepare",
+        Panel.CREATE,
+        "Prepare texts for a study: derive prompts, cut to length, drop copies and duplicates, and balance groups.",
+    ),
+    CommandRow(
+        "generate",
+        "generate",
+        Panel.CREATE,
+        "Generate texts from prompts with a model, for each combination of decoding parameters; runs can be resumed.",
+    ),
+    CommandRow(
+        "simulate",
+        "studies",
+        Panel.CREATE,
+        "Simulate annotators with known recall, precision, jitter and confusion on texts with known errors.",
+    ),
+    CommandRow(
+        "links",
+        "serve",
+        Panel.PEOPLE,
+        "Create personal links for annotators; each link is shown once, and only its hash is stored.",
+    ),
+    CommandRow(
+        "rehearse",
+        "rehearse",
+        Panel.PEOPLE,
+        "Run simulated participants through the real server to check a study's design, cost and statistical power.",
+    ),
+    CommandRow(
+        "exercise",
+        "exercises",
+        Panel.PEOPLE,
+        "Create a protocol with exercises or a qualification test from adjudicated texts.",
+    ),
+    CommandRow(
+        "screen",
+        "recruitment",
+        Panel.PEOPLE,
+        "List annotations and annotators that you may want to exclude; nothing is changed.",
+    ),
+    CommandRow(
+        "audit",
+        "audit",
+        Panel.PEOPLE,
+        "Estimate the share of legitimate marks from an audited sample, and correct the error counts.",
+    ),
+    CommandRow(
+        "pay",
+        "recruitment",
+        Panel.PEOPLE,
+        "Compute the pay of each annotator, with the platform's worker IDs.",
+    ),
+    CommandRow(
+        "forget",
+        "recruitment",
+        Panel.PEOPLE,
+        "Remove worker IDs, browser and network traces, sessions, personal links and names; annotations are kept.",
+    ),
+    CommandRow(
+        "prompts",
+        "annotate",
+        Panel.MODELS,
+        "Show, export or attack the prompt that language models receive for a protocol.",
+    ),
+    CommandRow(
+        "runs",
+        "annotate",
+        Panel.MODELS,
+        "List every machine run of a study: settings, cost, replies and which is in force.",
+    ),
+    CommandRow(
+        "models", "models", Panel.MODELS, "List the models of a provider, or test one of them with a few cheap calls."
+    ),
+    CommandRow(
+        "prices",
+        "models",
+        Panel.MODELS,
+        "List the prices of models in a price file, which you edit; no prices are shipped.",
+    ),
+    CommandRow("detectors", "detect", Panel.MODELS, "List detectors and checkers, with their labels and requirements."),
+    CommandRow(
+        "detect",
+        "detect",
+        Panel.MODELS,
+        "Mark errors in all texts of a study with a detector or checker; each mark has an explanation.",
+    ),
+    CommandRow(
+        "train",
+        "detect",
+        Panel.MODELS,
+        "Fit a detector to a study with gold annotations, and evaluate it on held-out texts.",
     ),
     CommandRow(
         "test",
         "agreement",
-        Panel.COUNT,
-        "Compare systems, or human with machine text, by permutation and classical tests with corrected p values.",
+        Panel.ANALYSE,
+        "Compare systems, or human with machine text, by permutation and classical tests with corrected p-values.",
     ),
     CommandRow(
-        "agree",
-        "agreement",
-        Panel.TRUST,
-        "Inter-annotator agreement by label, with confidence intervals.",
+        "power",
+        "statistics",
+        Panel.ANALYSE,
+        "Plan the number of documents and annotators from a pilot's variance components, by simulation.",
+    ),
+    CommandRow(
+        "rounds",
+        "rounds",
+        Panel.ANALYSE,
+        "Compare the first and the last pass over the same texts: changes to marks, and agreement before and after.",
+    ),
+    CommandRow(
+        "criticize",
+        "criticize",
+        Panel.ANALYSE,
+        "Compare the structure of generated texts with that of real texts: sections, coreference and topics.",
+    ),
+    CommandRow(
+        "stress",
+        "stress",
+        Panel.ANALYSE,
+        "Corrupt texts in known ways and measure how much the score of each metric falls.",
     ),
     CommandRow(
         "gold",
         "gold",
-        Panel.TRUST,
-        "Merge annotators into a gold standard: errors with enough votes, each with the label of the majority.",
+        Panel.JUDGES,
+        "Merge annotations into a gold standard: errors with enough votes, each with its majority label.",
     ),
     CommandRow(
         "score",
         "gold",
-        Panel.TRUST,
+        Panel.JUDGES,
         "Precision, recall and F1 of annotators, models and detectors against gold, with confidence intervals.",
     ),
     CommandRow(
         "calibrate",
         "judges",
-        Panel.TRUST,
+        Panel.JUDGES,
         "Decide whether a judge can replace people: agreement, alternative annotator test, bias, misses and probes.",
     ),
     CommandRow(
         "validate",
         "judges",
-        Panel.TRUST,
-        "Counterfactual validation: run a judge again on texts with gold corrections, and count the marks that vanish.",
+        Panel.JUDGES,
+        "Counterfactual validation: rerun a judge on gold-corrected texts, and count the marks that disappear.",
     ),
     CommandRow(
         "estimate",
         "judges",
-        Panel.TRUST,
-        "Estimate means from judges on all texts and people on some, by prediction-powered inference.",
-    ),
-    CommandRow(
-        "rounds",
-        "rounds",
-        Panel.TRUST,
-        "Compare the first and the last pass over the same texts: changes to marks, and agreement before and after.",
-    ),
-    CommandRow(
-        "report",
-        "report",
-        Panel.SHOW,
-        "Write a report of a study: a folder of pages with figures that also opens offline.",
+        Panel.JUDGES,
+        "Estimate means by prediction-powered inference: judges annotate all texts, people only some of them.",
     ),
     CommandRow(
         "reproduce",
         "report",
-        Panel.SHOW,
+        Panel.REPORT,
         "Reproduce the tables and figures of a paper from a study, in the layout of the paper.",
-    ),
-    CommandRow("show", "studies", Panel.SHOW, "Show a text with the marks of all annotators below the words."),
-    CommandRow(
-        "stats",
-        "studies",
-        Panel.SHOW,
-        "Count what a study holds: documents, annotations, annotators, and marks by label, annotator and model.",
     ),
     CommandRow(
         "backup",
         "serve",
-        Panel.SHOW,
-        "Write a consistent snapshot of a study's database as one SQLite file, also while the study is served.",
+        Panel.MAINTAIN,
+        "Write a consistent snapshot of a study's database to one SQLite file, even while the study is being served.",
+    ),
+    CommandRow("restore", "serve", Panel.MAINTAIN, "Replace a study's database with a backup; stop the server first."),
+    CommandRow(
+        "plugins",
+        "plugins",
+        Panel.MAINTAIN,
+        "List all extensions with the package that adds them: formats, protocols, statistics, detectors and others.",
     ),
     CommandRow(
         "repair",
         "serve",
-        Panel.SHOW,
+        Panel.MAINTAIN,
         "Repair stored records that cannot be read, or set them aside in a file; a backup is made first.",
     ),
-    CommandRow("restore", "serve", Panel.SHOW, "Replace a study's database by a backup; stop the server first."),
 )
 
 
 class LazyCommandGroup(TyperGroup):
-    """A group that knows its commands by their rows and imports the module of the one that is called."""
+    """A group that lists commands from `COMMANDS` and imports only the module of the command that is called."""
 
     def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **attributes: Any) -> None:
-        plain = attributes | {"rich_markup_mode": "rich"}  # drawn quicker than Markdown
-        super().__init__(commands=_ordered_commands(commands or {}), **plain)
+        # Commands in the order of panels and rows, with placeholders for those not loaded yet
+        loaded = commands or {}
+        rows = sorted(COMMANDS, key=lambda row: list(Panel).index(row.panel))
+        ordered: dict[str, Any] = {row.name: loaded.get(row.name) or UnloadedCommand(row) for row in rows}
+        for row in rows:
+            ordered[row.name].rich_help_panel = row.panel
+        ordered |= {name: command for name, command in loaded.items() if name not in ordered}
+        plain = attributes | {"rich_markup_mode": "rich"}  # faster to render than Markdown
+        super().__init__(commands=ordered, **plain)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The name, the command itself and its arguments: called when a command is to be run or completed."""
+        """Load a command to run or complete; return its name, the command and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, _load_command(command), rest
+        if isinstance(command, UnloadedCommand):
+            importlib.import_module(f"finecomb.cli.{command.row.module}")
+            # `main` disables collection while modules load; frozen modules are never scanned for garbage
+            if not gc.isenabled():
+                gc.freeze()
+                gc.enable()
+            command = typer.main.get_group(app).commands[command.row.name]
+        return name, _add_output_flags(command), rest
 
 
 class UnloadedCommand(TyperCommand):
-    """A command of which only the row has been read."""
+    """A command whose module has not been imported yet."""
 
     def __init__(self, row: CommandRow) -> None:
         words = row.help.replace("`", "").replace("[", "\\[")
@@ -311,35 +351,17 @@ class UnloadedCommand(TyperCommand):
         self.row = row
 
 
-def _ordered_commands(loaded: MutableMapping[str, Any]) -> dict[str, Any]:
-    """Commands by name in the order of panels and rows, those not loaded yet as their rows."""
-    rows = sorted(COMMANDS, key=lambda row: list(Panel).index(row.panel))
-    commands = {row.name: loaded.get(row.name) or UnloadedCommand(row) for row in rows}
-    for row in rows:
-        commands[row.name].rich_help_panel = row.panel
-    return commands | {name: command for name, command in loaded.items() if name not in commands}
-
-
-def _load_command(command: Any) -> Any:
-    if not isinstance(command, UnloadedCommand):
-        return _add_output_flags(command)
-    importlib.import_module(f"finecomb.cli.{command.row.module}")
-    if not gc.isenabled():  # turned off by `main`: modules stay, so nobody has to look for garbage among them
-        gc.freeze()
-        gc.enable()
-    return _add_output_flags(typer.main.get_group(app).commands[command.row.name])
-
-
 def _add_output_flags(command: Any) -> Any:
+    from finecomb.cli.help import fold_rare_flags
     from finecomb.cli.output import with_output_flags
 
     for inner in getattr(command, "commands", {}).values():
         with_output_flags(inner)
-    return with_output_flags(command)
+    return fold_rare_flags(with_output_flags(command))
 
 
 def load_commands() -> None:
-    """Import the module of every command, as documentation and tests need it."""
+    """Import the module of every command, for documentation and tests."""
     for module in dict.fromkeys(row.module for row in COMMANDS):
         importlib.import_module(f"finecomb.cli.{module}")
 
@@ -347,7 +369,7 @@ def load_commands() -> None:
 app = typer.Typer(
     name="finecomb",
     cls=LazyCommandGroup,
-    help="Go through generated text with a fine-tooth comb: mark errors as spans, count them, and know whom to trust.",
+    help="Mark errors in generated text as spans, measure them, and validate the judges that mark them.",
     epilog="Start with:  finecomb demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -358,7 +380,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"finecomb {__version__}")
+        typer.echo(f"finecomb {signature_version()}")
         raise typer.Exit
 
 

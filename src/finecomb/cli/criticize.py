@@ -1,4 +1,4 @@
-"""The command about structure: criticize."""
+"""The command `criticize`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from finecomb.api.corpora import CorpusFile
 from finecomb.api.corpora import criticize as fc_criticize
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import (
     AsJson,
     From,
@@ -27,28 +27,36 @@ from finecomb.cli.shared import (
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.critic_run import CriticTables
 from finecomb.corpora.critics.storage import required_user_code
-from finecomb.reporting.tables import as_json
+from finecomb.reporting.tables import format_json_tables
 
 Real = Annotated[
-    Path | None, typer.Argument(help="Real documents, in any format that can be read.", show_default=False)
+    Path | None,
+    typer.Argument(
+        help="Real documents to compare the generated ones with, in any format that `finecomb formats` lists.",
+        show_default=False,
+    ),
 ]
 Generated = Annotated[
     list[Path] | None, typer.Argument(help="Generated documents, one file per system.", show_default=False)
 ]
 Fit = Annotated[
     Path | None,
-    typer.Option(help="Real documents to fit on (default: a share of REAL that takes no further part).",
+    typer.Option(help="Real documents to fit the critic to (default: a share of `REAL` that is not compared).",
                  show_default=False),
 ]  # fmt: skip
 People = Annotated[
-    Path | None, typer.Option(help="Study with the sections protocol: judgements of people.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="Study annotated by people with the `sections` protocol, for comparison with the critic.",
+        show_default=False,
+    ),
 ]
 
 
 @app.command()
-@from_api(fc_criticize, flags={"critic": ("--critic", "-c")})
+@derive_flags_from(fc_criticize, flags={"critic": ("--critic", "-c")})
 def criticize(
-    call: ApiCall,
+    call: PublicFunctionCall,
     real: Real = None,
     generated: Generated = None,
     fit: Fit = None,
@@ -62,9 +70,7 @@ def criticize(
     `finecomb criticize real.jsonl --show power,certainty` · `finecomb criticize --synthetic`
     """
     if drop:
-        raise FinecombError(
-            f"--drop {drop[0]}: leaves out marks, and critics read texts only; choose texts with --where"
-        )
+        raise FinecombError(f"--drop {drop[0]} omits marks, but critics read texts only; select texts with --where")
     result = call(
         CorpusFile(real, from_) if real else None,
         [CorpusFile(path, from_) for path in generated or ()],
@@ -76,15 +82,15 @@ def criticize(
 
 
 def _print_tables(result: CriticTables, as_json_: bool) -> None:
-    """Print each table, the last with signature and notes, between the notes on what was saved and written."""
+    """Print each table, then notes on the files written; signature and notes follow the last table."""
     for criticism, folder in zip(result.criticisms, result.saved, strict=False):
         code = "".join(f" --code {name}" for name in required_user_code(criticism.critic))
-        print_note(f"{folder}: the fitted {criticism.critic.name} critic; use it with --critic {folder}{code}")
+        print_note(f"{folder}: fitted {criticism.critic.name} critic saved; use it with --critic {folder}{code}")
     last = list(result.tables)[-1:]
     for name, table in result.tables.items():
         signature, notes = (result.signature, result.notes) if [name] == last else ("", ())
         if as_json_:
-            typer.echo(as_json(table.rows(), signature, [with_flags(note) for note in notes]))
+            typer.echo(format_json_tables(table.rows(), signature, [with_flags(note) for note in notes]))
             continue
         if name == "text":
             for row in table:

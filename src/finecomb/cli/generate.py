@@ -1,4 +1,4 @@
-"""The command that lets models write texts from prompts."""
+"""The command `generate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from finecomb.annotators.llm.blocking import RunInterrupted
 from finecomb.api.generation import generate as fc_generate
 from finecomb.cli.annotate import print_messages
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import (
     AsJson,
     From,
@@ -25,22 +25,30 @@ from finecomb.corpora.generation.run_reports import require_texts
 
 
 @app.command("generate")
-@from_api(fc_generate)
+@derive_flags_from(fc_generate)
 def generate_texts(
     prompts: Annotated[
         Path,
         typer.Argument(
-            help="Documents with a prompt, as `finecomb prepare` writes them, or one prompt per line (.txt).",
+            help="Documents with prompts (see `finecomb prepare`), or a text file with one prompt per line.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File for the texts: .jsonl or any other format.", show_default=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output file for the texts: `.jsonl` or another format that `finecomb formats` lists.",
+            show_default=False,
+        ),
     ],
-    call: ApiCall,
+    call: PublicFunctionCall,
     priming: Annotated[
         Path | None,
-        typer.Option(help="Texts by people that precede every prompt; copies of them are dropped.", show_default=False),
+        typer.Option(
+            help="Human texts shown before every prompt; generated copies of them are dropped.", show_default=False
+        ),
     ] = None,
     from_: From = "",
     as_json_: AsJson = False,

@@ -1,6 +1,6 @@
-"""Options dataclasses as flags of the command line: see `finecomb.core.options`.
+"""Command-line flags from options dataclasses (see `finecomb.core.options`).
 
-A command takes the options of everything that can be chosen with it. Those that were given reach it as `OptionValues`:
+The flags that the user passed reach the command as `OptionValues`:
 
     @app.command()
     @with_options([CoverageOptions, CountOptions])
@@ -12,22 +12,17 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, make_dataclass
+from dataclasses import make_dataclass
 from typing import Annotated, Any
 
 import typer
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs, option
-
-
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of what has none."""
+from finecomb.core.options import OptionSpec, OptionValues, merge_option_specs, option_field
 
 
 def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command whose parameter `values` is filled from flags, one for each option of `choices`."""
+    """Return a decorator that adds one flag per option of `choices` to a command, and fills its parameter `values`."""
     specs = merge_option_specs(choices)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,14 +48,18 @@ def with_options(choices: Iterable[type]) -> Callable[[Callable[..., None]], Cal
 
 
 def further_options(function: Callable[..., Any], choices: Iterable[type]) -> type:
-    """Return a dataclass of the options that `choices` have and a public function has no keyword for.
+    """Return a dataclass of those options of `choices` that are not keyword arguments of a public function.
 
-    These are options of what is registered by other packages, so that their flags need no change here.
+    They belong to detectors of other packages, so that adding such a detector requires no change here.
     """
     keywords = {f"--{name.replace('_', '-')}" for name in inspect.signature(function).parameters}
     specs = [spec for spec in merge_option_specs(choices).values() if spec.flag not in keywords]
     fields = [
-        (spec.name, spec.kind, option(spec.default, spec.help, *spec.flags, minimum=spec.minimum, commas=spec.commas))
+        (
+            spec.name,
+            spec.kind,
+            option_field(spec.default, *spec.flags, help=spec.help, minimum=spec.minimum, commas=spec.commas),
+        )
         for spec in specs
     ]
     return make_dataclass("FurtherOptions", fields, frozen=True)
@@ -70,13 +69,13 @@ _CONTEXT_PARAMETER = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Whether the user of the running command gave this parameter, rather than leave it at its default."""
+    """Return True if the user passed this parameter instead of leaving it at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
 def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
-    """A parameter of a command, as Typer reads it, for an option."""
+    """Return the command parameter for an option, in the form that Typer reads."""
     many = typing.get_origin(spec.kind) is tuple
     kind: Any = spec.kind
     default: Any = spec.default
@@ -95,7 +94,7 @@ def flag_parameter(spec: OptionSpec) -> inspect.Parameter:
 
 
 def parse_value(spec: OptionSpec, value: Any) -> Any:
-    """The value of a flag as the options dataclass has it."""
+    """Convert the value of a flag to the type of the option."""
     if typing.get_origin(spec.kind) is not tuple:
         return value
     if not spec.commas:
@@ -110,4 +109,6 @@ def _parse_whole_number(word: str, text: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise FinecombError(f"{text!r}: expected whole numbers with commas, e.g. 25,50,100") from None
+        raise FinecombError(
+            f"{text!r} is not a comma-separated list of whole numbers; use, for example, 25,50,100"
+        ) from None

@@ -1,13 +1,12 @@
-"""How a command gives its tables: `--format`, `--table-out` and `-v`, on every command that has `--json`.
+"""Output flags: `--format`, `--table-out` and `-v` for commands with `--json`; `--plot` for those with estimates.
 
-Commands whose findings can be drawn have `--plot` too.
-
-The flags are put on commands when they are loaded, and what they say is kept here for the one command that runs.
+The flags are added when a command is loaded, and their values are stored here for the one command that runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,24 +18,22 @@ from finecomb.core.errors import FinecombError
 from finecomb.reporting.tables import FORMAT_BY_SUFFIX, TableFormat
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
-"""Endings of a picture, as `finecomb.reporting.figures.estimate_plots` draws them; that module is loaded only for who
-wants one.
-"""
+"""Suffixes of figure files, defined here because `estimate_plots`, which draws figures, is slow to import."""
 
 
 @dataclass
 class TableOutput:
-    """What the flags of the running command say about its tables."""
+    """Values of the output flags of the running command."""
 
     format: TableFormat = "table"
     file: Path | None = None
     plot: Path | None = None
     verbose: bool = False
     written: list[Path] = field(default_factory=list)
-    """Files that got a table so far; a second table goes into a second file."""
+    """Files written so far; a second table goes to a second file."""
 
     def next_file(self) -> Path:
-        """Where the next table goes: FILE, then FILE-2 and so on."""
+        """Return the path for the next table: FILE, then FILE-2 and so on."""
         assert self.file is not None
         number = len(self.written) + 1
         path = self.file if number == 1 else self.file.with_stem(f"{self.file.stem}-{number}")
@@ -45,17 +42,27 @@ class TableOutput:
 
 
 OUTPUT = TableOutput()
-"""Of the running command; every command starts with a fresh one."""
+"""Output flags of the running command; reset for every command."""
+
+
+@contextlib.contextmanager
+def keep_output_flags() -> Iterator[None]:
+    """Restore the running command's output flags after the block, which parses the flags of a planned table."""
+    before = vars(OUTPUT) | {"written": list(OUTPUT.written)}
+    try:
+        yield
+    finally:
+        vars(OUTPUT).update(before)
 
 
 COMMANDS_WITHOUT_TABLES = ("check", "show")
-"""Commands with `--json` whose other result is no table."""
+"""Commands with `--json` that print no tables."""
 COMMANDS_WITH_PLOT = ("measure", "agree", "test", "score", "power", "calibrate", "estimate")
-"""Commands whose findings can be drawn."""
+"""Commands whose estimates can be plotted."""
 
 
 def with_output_flags(command: Any) -> Any:
-    """The command with the flags, where it prints tables; called once when it is loaded."""
+    """Add the output flags to a command that prints tables; called once when the command is loaded."""
     names = [parameter.name for parameter in command.params]
     if "as_json_" not in names or "table_format" in names or command.name in COMMANDS_WITHOUT_TABLES:
         return command
@@ -69,7 +76,7 @@ def with_output_flags(command: Any) -> Any:
 
 
 def _build_flags(declarations: Callable[..., None]) -> list[Any]:
-    """The flags as Typer makes them, so that help and errors look like those of all others."""
+    """Return flags built by Typer, so that their help and errors look like those of other flags."""
     flags = typer.Typer(add_completion=False)
     flags.command()(declarations)
     return [flag for flag in typer.main.get_command(flags).params if flag.name != "help"]
@@ -80,8 +87,8 @@ def _flag_declarations(
         TableFormat,
         typer.Option(
             "--format",
-            help="How tables are printed.",
-            callback=lambda value: _set_format(value),
+            help="Format of printed tables.",
+            callback=lambda value: _set_flag("format", value),
             is_eager=True,
             expose_value=False,
         ),
@@ -90,8 +97,8 @@ def _flag_declarations(
         Path | None,
         typer.Option(
             "--table-out",
-            help="Write the table into this file too; its ending says how: .csv, .md, .tex or .json.",
-            callback=lambda value: _set_file(value),
+            help="Also write the table to this file (`.csv`, `.md`, `.tex` or `.json`).",
+            callback=lambda value: _set_flag("file", value),
             is_eager=True,
             expose_value=False,
             show_default=False,
@@ -102,14 +109,14 @@ def _flag_declarations(
         typer.Option(
             "--verbose",
             "-v",
-            help="Show how the numbers were made.",
-            callback=lambda value: _set_verbose(value),
+            help="Also print the signature, which describes how the numbers were computed.",
+            callback=lambda value: _set_flag("verbose", value),
             is_eager=True,
             expose_value=False,
         ),
     ] = False,
 ) -> None:
-    """Nothing: its parameters are the flags."""
+    """Declare the output flags; the function is never called."""
 
 
 def _plot_declaration(
@@ -117,49 +124,30 @@ def _plot_declaration(
         Path | None,
         typer.Option(
             "--plot",
-            help="Draw the numbers with their intervals into this file; its ending says how: .svg, .png or .pdf.",
-            callback=lambda value: _set_plot(value),
+            help="Plot the numbers with their intervals to this file (`.svg`, `.png` or `.pdf`).",
+            callback=lambda value: _set_flag("plot", value),
             is_eager=True,
             expose_value=False,
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Nothing: its parameter is the flag."""
+    """Declare the flag `--plot`; the function is never called."""
 
 
-def _set_format(value: TableFormat) -> TableFormat:
-    OUTPUT.format = value
-    OUTPUT.written = []
-    return value
-
-
-def _set_file(value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in FORMAT_BY_SUFFIX:
-        raise FinecombError(f"--table-out {value}: the ending says the format: {', '.join(FORMAT_BY_SUFFIX)}")
-    OUTPUT.file = value
-    return value
-
-
-def _set_plot(value: Path | None) -> Path | None:
-    if value is not None and value.suffix.lower() not in PLOT_SUFFIXES:
-        raise FinecombError(f"--plot {value}: the ending says the form; it is one of {', '.join(PLOT_SUFFIXES)}")
-    OUTPUT.plot = value
-    return value
-
-
-def refuse_plot(what: str) -> None:
-    """An error where `--plot` was given for something that cannot be drawn."""
-    if OUTPUT.plot is not None:
-        raise FinecombError(f"--plot {OUTPUT.plot}: {what} cannot be drawn; leave --plot out")
-
-
-def _set_verbose(value: bool) -> bool:
-    OUTPUT.verbose = value
+def _set_flag(name: str, value: Any) -> Any:
+    """Store the value of an output flag in `OUTPUT`; a file must have a suffix of a known type."""
+    if name == "file" and value is not None and value.suffix not in FORMAT_BY_SUFFIX:
+        raise FinecombError(f"--table-out {value}: unknown file type; use one of {', '.join(FORMAT_BY_SUFFIX)}")
+    if name == "plot" and value is not None and value.suffix.lower() not in PLOT_SUFFIXES:
+        raise FinecombError(f"--plot {value}: unknown file type; use one of {', '.join(PLOT_SUFFIXES)}")
+    if name == "format":  # Click calls this once per command, even if the flag was not passed
+        OUTPUT.written = []
+    setattr(OUTPUT, name, value)
     return value
 
 
 def _resolve_json_flag(context: Any, parameter: Any, value: bool) -> bool:
     if value and OUTPUT.format not in ("table", "json"):
-        raise FinecombError(f"--json and --format {OUTPUT.format} contradict each other; leave one of the two out")
+        raise FinecombError(f"--json and --format {OUTPUT.format} cannot be used together")
     return value or OUTPUT.format == "json"

@@ -1,4 +1,4 @@
-"""Commands about protocols."""
+"""The command `protocols`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from finecomb.api.studies import list_protocols as fc_list_protocols
 from finecomb.api.studies import protocol_schema as fc_protocol_schema
 from finecomb.api.studies import show_protocol as fc_show_protocol
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import AsJson, app, out, print_notes, print_table_or_json
 from finecomb.reporting.protocol_text import render_protocol
 from finecomb.reporting.tables import Row
@@ -20,9 +20,9 @@ app.add_typer(protocols_app, name="protocols")
 
 
 @protocols_app.callback(invoke_without_command=True)
-@from_api(fc_list_protocols)
-def list_protocols(context: typer.Context, call: ApiCall, as_json_: AsJson = False) -> None:
-    """`protocols show NAME` prints one of them.
+@derive_flags_from(fc_list_protocols)
+def list_protocols(context: typer.Context, call: PublicFunctionCall, as_json_: AsJson = False) -> None:
+    """`finecomb protocols show NAME` prints one of them.
 
     Example: `finecomb protocols show scarecrow`
     """
@@ -33,10 +33,15 @@ def list_protocols(context: typer.Context, call: ApiCall, as_json_: AsJson = Fal
 
 
 @protocols_app.command("show")
-@from_api(fc_show_protocol)
+@derive_flags_from(fc_show_protocol)
 def show_protocol(
-    name: Annotated[str, typer.Argument(help="A shipped protocol's name or your YAML file.", show_default=False)],
-    call: ApiCall,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a shipped protocol (see `finecomb protocols`), or a YAML file.", show_default=False
+        ),
+    ],
+    call: PublicFunctionCall,
     as_json_: AsJson = False,
 ) -> None:
     """Example: `finecomb protocols show my-protocol.yaml`"""
@@ -49,7 +54,7 @@ def show_protocol(
 
 
 @protocols_app.command("schema")
-@from_api(fc_protocol_schema)
-def protocol_schema(call: ApiCall) -> None:
+@derive_flags_from(fc_protocol_schema)
+def protocol_schema(call: PublicFunctionCall) -> None:
     """Example: `finecomb protocols schema > protocol.schema.json`"""
     typer.echo(json.dumps(call(), indent=1))

@@ -1,4 +1,4 @@
-"""Commands that show: a study in pictures, and the tables and figures of papers."""
+"""The commands `report` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from finecomb.api.reports import report as fc_report
 from finecomb.api.reports import reproduce as fc_reproduce
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import (
     AsJson,
     From,
@@ -25,23 +25,39 @@ from finecomb.cli.shared import (
     shows_progress,
 )
 from finecomb.core.study import Study
-from finecomb.reporting.site.report_results import VERIFIED, StudyChanges, StudyReport
+from finecomb.reporting.site.report_results import VERIFIED_NOTE, StudyChanges
 from finecomb.reporting.tables import finding_rows, print_rows
 
 Compare = Annotated[
     Path | None,
-    typer.Option(help="Earlier study, round or version: report what changed since then.", show_default=False),
+    typer.Option(help="Report the changes since this earlier study, round or version.", show_default=False),
 ]
-Against = Annotated[Path | None, typer.Option(help="Gold standard that machines are judged by.", show_default=False)]
-PaperName = Annotated[str, typer.Argument(help="scarecrow, thomson-reiter, snac, clark or deng.", show_default=False)]
+Against = Annotated[
+    Path | None,
+    typer.Option(
+        help="Study with the gold standard against which models and detectors are scored.", show_default=False
+    ),
+]
+PaperName = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the paper: `scarecrow`, `thomson-reiter`, `snac`, `clark` or `deng`.", show_default=False
+    ),
+]
 Audit = Annotated[
-    Path | None, typer.Option(help="For scarecrow: study with `audit` verdicts on the marks.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="For the paper `scarecrow`: study in which auditors judged the marks (`audit` protocol).",
+        show_default=False,
+    ),
 ]
 
 
 @app.command()
-@from_api(fc_report)
-def report(study: StudyPath, call: ApiCall, compare: Compare = None, against: Against = None, from_: From = "") -> None:
+@derive_flags_from(fc_report)
+def report(
+    study: StudyPath, call: PublicFunctionCall, compare: Compare = None, against: Against = None, from_: From = ""
+) -> None:
     """Examples: finecomb report demo-study -o report · finecomb report demo-study --export pdf --export png ·
     finecomb report after --compare before -o changes · finecomb report report --verify
     """
@@ -53,39 +69,31 @@ def report(study: StudyPath, call: ApiCall, compare: Compare = None, against: Ag
         progress=shows_progress(),
     )
     if is_verified:
-        print_outcome(study, VERIFIED)
+        print_outcome(study, VERIFIED_NOTE)
     elif isinstance(result, StudyChanges):
-        _print_changes(result)
+        rows, signature = finding_rows(result)
+        print_rows(out, rows, result.title)
+        print_note(signature)
+        print_outcome(result.folder / "index.html", format_count(len(result), "difference"))
     else:
-        _print_report(result)
+        out.print(result.sentence, style="bold", soft_wrap=True)
+        for note in result.figure_notes:
+            out.print(f"note: {note}", soft_wrap=True)
+        print_outcome(result.folder / "index.html", f"{format_count(len(result), 'figure')}, {result.counts}")
+        print_notes(result.sharing_notes)
 
 
 def _read_existing(path: Path | None, from_: str = "") -> Study | Path | None:
-    """Return a study with its notes printed; a path that does not exist is refused after the options are checked."""
+    """Read a study and print its notes if a path was passed; called after the other options have been checked."""
     return read(path, from_) if path and path.exists() else path
 
 
-def _print_report(result: StudyReport) -> None:
-    out.print(result.sentence, style="bold", soft_wrap=True)
-    for note in result.figure_notes:
-        out.print(f"note: {note}", soft_wrap=True)
-    print_outcome(result.folder / "index.html", f"{format_count(len(result), 'figure')}, {result.counts}")
-    print_notes(result.sharing_notes)
-
-
-def _print_changes(result: StudyChanges) -> None:
-    rows, signature = finding_rows(result)
-    print_rows(out, rows, result.title)
-    print_note(signature)
-    print_outcome(result.folder / "index.html", format_count(len(result), "difference"))
-
-
 @app.command()
-@from_api(fc_reproduce, flags={"printed": ("--printed/--no-printed",)})
+@derive_flags_from(fc_reproduce, flags={"printed": ("--printed/--no-printed",)})
 def reproduce(
     paper: PaperName,
     study: StudyPath,
-    call: ApiCall,
+    call: PublicFunctionCall,
     audit: Audit = None,
     from_: From = "",
     as_json_: AsJson = False,
@@ -94,6 +102,6 @@ def reproduce(
     `finecomb reproduce clark STUDY --only "Table 1"`
     """
     result = call(paper, read(study, from_), audit=_read_existing(audit), progress=shows_progress())
-    print_table_or_json(result.rows(), as_json_, result.title, "Nothing to show.", result.notes)
+    print_table_or_json(result.rows(), as_json_, result.title, "No tables or figures.", result.notes)
     if not as_json_:
         print_outcome(result.folder / "index.html", f"{result.made_count} of {len(result)} tables and figures")

@@ -1,4 +1,4 @@
-"""The command that damages texts and tells which metrics notice."""
+"""The command `stress`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from finecomb.api.corpora import stress as fc_stress
-from finecomb.cli.derived import ApiCall, from_api
+from finecomb.api.progress import resume_note
+from finecomb.cli.derived import PublicFunctionCall, derive_flags_from
 from finecomb.cli.shared import (
     AsJson,
     From,
@@ -19,37 +20,39 @@ from finecomb.cli.shared import (
     print_signature,
     print_table,
     read,
-    resume_note,
     shows_progress,
     with_flags,
 )
-from finecomb.corpora.stress.stress_trial import MetricFalls
-from finecomb.reporting.tables import Row, as_json, finding_rows
+from finecomb.core.guarded_json import load_json
+from finecomb.reporting.tables import Row, finding_rows, format_json_tables
 
 
 @app.command()
-@from_api(fc_stress, flags={"metric": ("--metric", "-m")})
-def stress(study: StudyPath, call: ApiCall, from_: From = "", as_json_: AsJson = False) -> None:
+@derive_flags_from(fc_stress, flags={"metric": ("--metric", "-m")})
+def stress(study: StudyPath, call: PublicFunctionCall, from_: From = "", as_json_: AsJson = False) -> None:
     """Example: `finecomb stress study --metric rougeL --metric chrf --corruption shuffled,negated`"""
     result = call(read(study, from_), progress=shows_progress())
     print_notes(resume_note(result.reused_scores, "score"))
-    _print_falls(result, as_json_)
-    if result.failed:
-        raise typer.Exit(1)
-
-
-def _print_falls(result: MetricFalls, as_json_: bool) -> None:
     rows, signature = finding_rows(result)
     rank_rows, rank_signature = finding_rows(result.ranks)
     if as_json_:
-        whole: dict[str, Any] = json.loads(as_json(rows, signature, [with_flags(note) for note in result.notes]))
-        typer.echo(json.dumps(whole | {"ranks": json.loads(as_json(rank_rows, rank_signature))["table"]}, indent=1))
-        return
-    print_table([_rename_value(row, "fall") for row in rows], result.title)
-    print_table([_rename_value(row, "correlation") for row in rank_rows], result.ranks.title)
-    print_notes(result.notes)
-    print_note("fall: positive where the metric noticed; fooled: share of texts whose damaged version it ranks higher")
-    print_signature(signature, " (95% intervals over texts)")
+        whole: dict[str, Any] = load_json(
+            format_json_tables(rows, signature, [with_flags(note) for note in result.notes])
+        )
+        typer.echo(
+            json.dumps(whole | {"ranks": load_json(format_json_tables(rank_rows, rank_signature))["table"]}, indent=1)
+        )
+    else:
+        print_table([_rename_value(row, "fall") for row in rows], result.title)
+        print_table([_rename_value(row, "correlation") for row in rank_rows], result.ranks.title)
+        print_notes(result.notes)
+        print_note(
+            "fall: positive if the metric noticed the corruption; "
+            "fooled: share of texts whose corrupted version scores higher"
+        )
+        print_signature(signature, " (95% intervals over texts)")
+    if result.failed:
+        raise typer.Exit(1)
 
 
 def _rename_value(row: Row, name: str) -> Row:

@@ -1,4 +1,4 @@
-"""Who may come in: links, sessions and researchers. A database holds hashes of tokens, never the tokens."""
+"""Storage of links, sessions and researchers. The database holds hashes of tokens, never the tokens."""
 
 from __future__ import annotations
 
@@ -13,52 +13,55 @@ import sqlalchemy as sa
 from finecomb.collection import annotator_storage, audit_log_storage
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 
 if TYPE_CHECKING:
     from finecomb.collection.database.store import Store
 
 Role = Literal["viewer", "editor", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
-"""Each may do what those before it may: look, run the study, manage researchers."""
+"""Roles in order of rights: a viewer reads, an editor also runs the study, an owner also manages researchers."""
 UserKind = Literal["annotator", "researcher"]
 
-_DAY = 24 * 3600.0
-SESSION_SECONDS_BY_KIND: dict[UserKind, float] = {"annotator": 60 * _DAY, "researcher": 14 * _DAY}
-"""How long a session lasts, in seconds."""
-MAX_IDLE_SECONDS = 0.5 * _DAY
-"""How long a researcher's session lasts without being used."""
-RECENT_SIGN_IN_SECONDS = _DAY
-"""How old a sign-in may be for exports, pay files and roles."""
-INVITATION_SECONDS = 7 * _DAY
-"""How long an invitation can be taken up."""
+_SECONDS_PER_DAY = 24 * 3600.0
+SESSION_LIFETIME_SECONDS_BY_KIND: dict[UserKind, float] = {
+    "annotator": 60 * _SECONDS_PER_DAY,
+    "researcher": 14 * _SECONDS_PER_DAY,
+}
+"""Lifetime of a session in seconds, by kind of user."""
+MAX_RESEARCHER_IDLE_SECONDS = 0.5 * _SECONDS_PER_DAY
+"""Seconds without a request after which a researcher's session ends."""
+MAX_RECENT_SIGN_IN_SECONDS = _SECONDS_PER_DAY
+"""Maximum age of a researcher's sign-in, in seconds, for exports, pay files and role changes."""
+INVITATION_LIFETIME_SECONDS = 7 * _SECONDS_PER_DAY
+"""Seconds for which a researcher's invitation is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who is signed in."""
+    """Session of a signed-in annotator or researcher."""
 
     kind: UserKind
     who: str
-    """Id of the annotator or researcher."""
+    """ID of the annotator or researcher."""
     role: Role | None
-    """Of a researcher."""
+    """Role of a researcher; None for an annotator."""
     expires: float
     hash: str
-    """Names the session without giving it away."""
+    """Hash of the session token. It identifies the session without revealing the token."""
     created: float = 0
-    """When somebody signed in."""
+    """Time of the sign-in."""
     active: float = 0
-    """When they were last there, give or take some minutes."""
+    """Time of the last request, accurate to a few minutes."""
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token."""
+    """Return the hash of a token. Only the hash is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def open_link_token(store: Store) -> str:
-    """The token of the open link, which can be shown at any time; empty when nobody may join."""
+def get_open_link_token(store: Store) -> str:
+    """Return the token of the open link, or an empty string when the open link is off."""
     if store.head.joining <= 0:
         return ""
     digest = hmac.new(store.head.secret.encode(), f"join/{store.head.joining}".encode(), hashlib.sha256)
@@ -86,16 +89,16 @@ _SELECT_SESSION = (
         )
     )
     .where(
-        tables.session.c.hash == bind_parameter("hash"),
-        tables.session.c.study == bind_parameter("study"),
-        tables.session.c.expires > bind_parameter("now"),
+        tables.session.c.hash == named_sql_placeholder("hash"),
+        tables.session.c.study == named_sql_placeholder("study"),
+        tables.session.c.expires > named_sql_placeholder("now"),
     )
 )
 
 
 def find_session(store: Store, transaction: Transaction, token: str) -> Session | None:
-    """Who holds this token, if it is one and has not expired."""
-    row = transaction.one(_SELECT_SESSION, hash=hash_token(token), study=store.key, now=store.clock())
+    """Return the session that a token belongs to, or None when the token is unknown or has expired."""
+    row = transaction.fetch_first(_SELECT_SESSION, hash=hash_token(token), study=store.key, now=store.clock())
     if row is None:
         return None
     kind, who, role, expires, created, active = row
@@ -104,61 +107,69 @@ def find_session(store: Store, transaction: Transaction, token: str) -> Session 
     return Session(kind, who, role, expires, hash_token(token), created, active)
 
 
-def touch_session(store: Store, transaction: Transaction, hash: str) -> None:
-    """Remember that somebody is there."""
+def record_session_activity(store: Store, transaction: Transaction, hash: str) -> None:
+    """Record the time of a session's latest request."""
     mine = (tables.session.c.hash == hash, tables.session.c.study == store.key)
-    transaction.run(sa.update(tables.session).values(active=store.clock()).where(*mine))
+    transaction.execute(sa.update(tables.session).values(active=store.clock()).where(*mine))
 
 
 def start_session(store: Store, transaction: Transaction, kind: UserKind, who: str) -> str:
-    """Sign somebody in; returns the token for the cookie."""
+    """Start a session and return its token for the cookie."""
     token, now = secrets.token_urlsafe(32), store.clock()
     values = {"hash": hash_token(token), "study": store.key, "kind": kind, "who": who, "created": now, "active": now}
-    transaction.run(sa.delete(tables.session).where(tables.session.c.expires <= now))
-    transaction.run(sa.insert(tables.session).values(**values, expires=now + SESSION_SECONDS_BY_KIND[kind]))
+    transaction.execute(sa.delete(tables.session).where(tables.session.c.expires <= now))
+    transaction.execute(
+        sa.insert(tables.session).values(**values, expires=now + SESSION_LIFETIME_SECONDS_BY_KIND[kind])
+    )
     return token
 
 
 def end_session(store: Store, transaction: Transaction, hash: str) -> None:
-    """Sign out, in every process that serves the study."""
-    transaction.run(sa.delete(tables.session).where(tables.session.c.hash == hash, tables.session.c.study == store.key))
+    """End a session in all processes that serve the study."""
+    transaction.execute(
+        sa.delete(tables.session).where(tables.session.c.hash == hash, tables.session.c.study == store.key)
+    )
     increment_study_change_count(store, transaction)
 
 
 def end_all_sessions(store: Store, transaction: Transaction, kind: UserKind, who: str) -> None:
-    """Sign somebody out everywhere."""
+    """End all sessions of an annotator or researcher."""
     mine = (tables.session.c.study == store.key, tables.session.c.kind == kind, tables.session.c.who == who)
-    transaction.run(sa.delete(tables.session).where(*mine))
+    transaction.execute(sa.delete(tables.session).where(*mine))
 
 
 _INCREMENT_CHANGE_COUNT = (
-    sa.update(tables.study).values(changed=tables.study.c.changed + 1).where(tables.study.c.key == bind_parameter("of"))
+    sa.update(tables.study)
+    .values(changed=tables.study.c.changed + 1)
+    .where(tables.study.c.key == named_sql_placeholder("of"))
 )
 
 
 def increment_study_change_count(store: Store, transaction: Transaction) -> None:
-    """Tell every process that serves the study to read again what it remembers, sessions too."""
-    transaction.run(_INCREMENT_CHANGE_COUNT, of=store.key)
+    """Make all processes that serve the study reload their cached state, including sessions."""
+    transaction.execute(_INCREMENT_CHANGE_COUNT, of=store.key)
 
 
-# --- tries -------------------------------------------------------------------------------------------------------
+# --- attempts ----------------------------------------------------------------------------------------------------
 
 ATTEMPT_WINDOW_SECONDS = 600.0
-"""Seconds for which a try counts."""
+"""Seconds for which an attempt to sign in, join or enter a code counts towards the limit."""
 
 
 def record_and_count_attempts(store: Store, transaction: Transaction, kind: str, address: str) -> int:
-    """Count a try from an address, wherever it was made; returns how many there were lately, with this one."""
-    own, now = tables.attempt.c, store.clock()
-    transaction.run(
+    """Record an attempt, and return the number of recent attempts of its kind from the address in all processes."""
+    columns, now = tables.attempt.c, store.clock()
+    transaction.execute(
         sa.delete(tables.attempt).where(
-            sa.or_(own.at < now - ATTEMPT_WINDOW_SECONDS, own.at > now + ATTEMPT_WINDOW_SECONDS)
+            sa.or_(columns.at < now - ATTEMPT_WINDOW_SECONDS, columns.at > now + ATTEMPT_WINDOW_SECONDS)
         )
     )
     values = {"study": store.key, "kind": kind, "address": address, "at": now}
-    transaction.run(sa.insert(tables.attempt).values(**values))
-    lately = sa.select(sa.func.count()).where(own.study == store.key, own.kind == kind, own.address == address)
-    (count,) = transaction.one(lately) or (0,)
+    transaction.execute(sa.insert(tables.attempt).values(**values))
+    lately = sa.select(sa.func.count()).where(
+        columns.study == store.key, columns.kind == kind, columns.address == address
+    )
+    (count,) = transaction.fetch_first(lately) or (0,)
     return int(count)
 
 
@@ -168,9 +179,9 @@ def record_and_count_attempts(store: Store, transaction: Transaction, kind: str,
 def create_link_token(
     store: Store, transaction: Transaction, kind: UserKind, who: str, role: str = "", lasts: float | None = None
 ) -> str:
-    """A link's token for one person: an annotator's works until revoked, a researcher's once."""
+    """Create the token of a personal link. An annotator's link works until it is revoked; a researcher's works once."""
     token, now = secrets.token_urlsafe(24), store.clock()
-    transaction.run(
+    transaction.execute(
         sa.insert(tables.link).values(
             hash=hash_token(token),
             study=store.key,
@@ -185,44 +196,47 @@ def create_link_token(
 
 
 _SELECT_LINK = sa.select(tables.link.c.kind, tables.link.c.who, tables.link.c.role, tables.link.c.used).where(
-    tables.link.c.hash == bind_parameter("hash"),
-    tables.link.c.study == bind_parameter("study"),
+    tables.link.c.hash == named_sql_placeholder("hash"),
+    tables.link.c.study == named_sql_placeholder("study"),
     tables.link.c.revoked.is_(None),
-    sa.or_(tables.link.c.expires.is_(None), tables.link.c.expires > bind_parameter("now")),
+    sa.or_(tables.link.c.expires.is_(None), tables.link.c.expires > named_sql_placeholder("now")),
 )
 
 
 def is_open_link_token(store: Store, token: str) -> bool:
-    """Whether it is the token of the open link."""
-    return store.head.joining > 0 and hmac.compare_digest(token.encode(), open_link_token(store).encode())
+    """Return whether a token belongs to the open link."""
+    return store.head.joining > 0 and hmac.compare_digest(token.encode(), get_open_link_token(store).encode())
 
 
-def link_kind(store: Store, transaction: Transaction, token: str) -> Literal["personal", "open", "researcher"] | None:
-    """What a token opens now, if anything."""
+def find_valid_link_kind(
+    store: Store, transaction: Transaction, token: str
+) -> Literal["personal", "open", "researcher"] | None:
+    """Return the kind of link that a token belongs to, or None when the link is not valid."""
     if is_open_link_token(store, token):
         return "open"
-    row = transaction.one(_SELECT_LINK, hash=hash_token(token), study=store.key, now=store.clock())
+    row = transaction.fetch_first(_SELECT_LINK, hash=hash_token(token), study=store.key, now=store.clock())
     if row is None or (row[0] == "researcher" and row[3] is not None):
         return None
     return "personal" if row[0] == "annotator" else "researcher"
 
 
 def sign_in_with_link(store: Store, transaction: Transaction, token: str, kind: UserKind) -> str | None:
-    """Sign in by a link of that kind: returns the session's token, or None when it opens nothing (any more)."""
-    link = link_kind(store, transaction, token)
+    """Sign in with an annotator's or researcher's link. Return the session token, or None for an invalid link."""
+    link = find_valid_link_kind(store, transaction, token)
     if link is None or (link == "researcher") != (kind == "researcher"):
         return None
     if link == "open":
         return start_session(store, transaction, "annotator", annotator_storage.create_annotator(store, transaction).id)
-    return _redeem_link(store, transaction, token, kind)
-
-
-def _redeem_link(store: Store, transaction: Transaction, token: str, kind: UserKind) -> str:
     now, hash = store.clock(), hash_token(token)
-    _, who, role, _ = transaction.one(_SELECT_LINK, hash=hash, study=store.key, now=now) or ("", "", "", None)
-    transaction.run(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
+    _, who, role, _ = transaction.fetch_first(_SELECT_LINK, hash=hash, study=store.key, now=now) or ("", "", "", None)
+    transaction.execute(sa.update(tables.link).values(used=now).where(tables.link.c.hash == hash))
     if kind == "researcher":
-        if not _is_only_owner(store, transaction, who):  # whoever is the only one stays owner
+        researchers = tables.researcher.c
+        owners = sa.select(researchers.id).where(
+            researchers.study == store.key, researchers.role == "owner", researchers.removed.is_(None)
+        )
+        # A sole owner keeps the role of owner, so that the study always has one.
+        if transaction.fetch_all(owners) != [(who,)]:
             add_or_update_researcher(store, transaction, who, role)
         audit_log_storage.record_action(store, transaction, who, "signed in")
     return start_session(store, transaction, kind, who)
@@ -231,21 +245,12 @@ def _redeem_link(store: Store, transaction: Transaction, token: str, kind: UserK
 # --- researchers -------------------------------------------------------------------------------------------------
 
 
-def _is_only_owner(store: Store, transaction: Transaction, id: str) -> bool:
-    owners = sa.select(tables.researcher.c.id).where(
-        tables.researcher.c.study == store.key,
-        tables.researcher.c.role == "owner",
-        tables.researcher.c.removed.is_(None),
-    )
-    return [owner for (owner,) in transaction.all(owners)] == [id]
-
-
 def add_or_update_researcher(store: Store, transaction: Transaction, id: str, role: str) -> None:
-    """Let somebody in as a researcher, or give them another role."""
+    """Add a researcher, or change the role of an existing one."""
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
-    if transaction.one(sa.select(tables.researcher.c.role).where(*mine)):
-        transaction.run(sa.update(tables.researcher).values(role=role, removed=sa.null()).where(*mine))
+    if transaction.fetch_first(sa.select(tables.researcher.c.role).where(*mine)):
+        transaction.execute(sa.update(tables.researcher).values(role=role, removed=sa.null()).where(*mine))
         increment_study_change_count(store, transaction)
     else:
         values = {"study": store.key, "id": id, "role": role, "created": store.clock()}
-        transaction.run(sa.insert(tables.researcher).values(**values))
+        transaction.execute(sa.insert(tables.researcher).values(**values))

@@ -1,4 +1,4 @@
-"""What is kept about a person beyond the fields of `Annotator`: a typed view of the annotator's `meta`."""
+"""Typed view of an annotator's `meta`: values that have no field in `Annotator`."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from finecomb.core.records import Annotator, Answer, QualificationRecord
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """When a page before the work was shown and done."""
+    """Times and answers of one onboarding page."""
 
     step: str
     protocol: str
     shown: str | None = None
-    """The moment it was first shown, in ISO 8601."""
+    """Time of the first view, in ISO 8601."""
     done: str | None = None
-    """The moment its reader went on."""
+    """Time at which the annotator completed the page, in ISO 8601."""
     seconds: float | None = None
-    """Active seconds on it."""
+    """Active seconds on the page."""
     guess: Answer | None = None
-    """Of a practice round: what was guessed before the answer was shown."""
+    """Annotator's guess in a practice round, made before the solution was shown."""
     guessed: str | None = None
-    """The moment of the guess."""
+    """Time of the guess, in ISO 8601."""
     guess_seconds: float | None = None
-    """Active seconds before the guess."""
+    """Active seconds on the page before the guess."""
     right: bool | None = None
-    """Whether the guess was right."""
+    """True when the guess was right."""
     rest: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else a file says about it."""
+    """Other keys of the stored record, which are kept unchanged."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StepRecord:
-        """The record of a stored step."""
+        """Build a step record from its stored JSON."""
         rest = {name: part for name, part in value.items() if name not in _STEP_FIELDS}
         right = value.get("right")
         return cls(
@@ -51,7 +51,7 @@ class StepRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The step as it is stored: only what is known."""
+        """Return the step record as JSON, without undefined values."""
         facts = {name: getattr(self, name) for name in _STEP_FIELDS}
         return {name: value for name, value in facts.items() if value is not None} | dict(self.rest)
 
@@ -61,49 +61,49 @@ _STEP_FIELDS = tuple(field.name for field in fields(StepRecord) if field.name !=
 
 @dataclass(frozen=True, slots=True)
 class Bonus:
-    """An amount on top of the pay, and the reason for it."""
+    """Bonus paid in addition to regular pay, and the reason for it."""
 
     amount: float = 0
     reason: str = ""
     by: str = field(default="", compare=False)
-    """The researcher who gave it."""
+    """Researcher who gave the bonus."""
     when: str = field(default="", compare=False)
-    """The moment it was given, in ISO 8601."""
+    """Time at which the bonus was given, in ISO 8601."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Bonus:
-        """The bonus that is stored."""
+        """Build a bonus from its stored JSON."""
         amount = value.get("amount")
         number = float(amount) if isinstance(amount, int | float) else 0
         return cls(number, str(value.get("reason") or ""), str(value.get("by", "")), str(value.get("when", "")))
 
     def to_json(self) -> dict[str, Any]:
-        """The bonus as it is stored."""
+        """Return the bonus as JSON."""
         return {"amount": self.amount, "reason": self.reason, "by": self.by, "when": self.when}
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorMeta:
-    """Everything that our own code keeps in the `meta` of an annotator."""
+    """All values that Finecomb stores in the `meta` of an annotator."""
 
     name: str = ""
-    """What researchers call the annotator; empty where they use the id."""
+    """Display name shown to researchers; empty when they see the ID instead."""
     steps: tuple[StepRecord, ...] = ()
-    """Pages before the work, in the order they were first shown."""
+    """Records of the onboarding pages, in the order of first view."""
     setting: Mapping[str, str] = field(default_factory=dict)
-    """Names of document meta and the values that all texts of this person share."""
+    """Values of document meta that all texts of this annotator share, by key."""
     bonus: Bonus = field(default_factory=Bonus)
     stored_qualifications: tuple[Mapping[str, Any], ...] = ()
-    """Results under other protocols than the one of `Annotator.qualification`, as JSON."""
+    """Qualification results for protocols other than the one in `Annotator.qualification`, as JSON."""
 
     @classmethod
     def from_annotator(cls, annotator: Annotator) -> AnnotatorMeta:
-        """The progress that an annotator's `meta` holds; what is not ours is left alone."""
+        """Parse the `meta` of an annotator, ignoring other keys."""
         return cls.from_meta(annotator.meta)
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> AnnotatorMeta:
-        """The progress in a `meta`."""
+        """Parse a `meta` mapping, ignoring other keys."""
         setting, bonus = meta.get("setting"), meta.get("bonus")
         return cls(
             name=str(meta.get("name") or ""),
@@ -114,21 +114,21 @@ class AnnotatorMeta:
         )
 
     @property
-    def qualifications(self) -> tuple[QualificationRecord, ...]:
-        """Results under other protocols than the one of `Annotator.qualification`."""
+    def other_qualifications(self) -> tuple[QualificationRecord, ...]:
+        """Qualification results for protocols other than the one in `Annotator.qualification`."""
         return tuple(QualificationRecord.model_validate(value) for value in self.stored_qualifications)
 
     def find_step_record(self, protocol: str, step: str) -> StepRecord | None:
-        """The record of one step under a protocol, if it was shown."""
+        """Return the record of one onboarding step of a protocol, or None when the step was never shown."""
         return next((record for record in self.steps if (record.step, record.protocol) == (step, protocol)), None)
 
-    def done_steps(self, protocol: str) -> set[str]:
-        """The steps that were read or answered under a protocol."""
+    def done_step_ids(self, protocol: str) -> set[str]:
+        """Return the IDs of a protocol's steps that the annotator has completed."""
         return {record.step for record in self.steps if record.protocol == protocol and record.done}
 
     @property
-    def step_seconds(self) -> float:
-        """Active seconds on all pages before the work."""
+    def total_step_seconds(self) -> float:
+        """Active seconds on all onboarding pages."""
         return sum(record.seconds or 0 for record in self.steps)
 
 
@@ -143,29 +143,29 @@ def _mappings_in_list(value: object) -> list[Mapping[str, Any]]:
 # --- changes -----------------------------------------------------------------------------------------------------
 
 
-def with_name(annotator: Annotator, name: str) -> Annotator:
-    """The annotator under another name for researchers; an empty one takes it away."""
+def with_display_name(annotator: Annotator, name: str) -> Annotator:
+    """Return a copy of the annotator with a new display name for researchers; an empty name removes it."""
     return _with_meta(annotator, "name", name)
 
 
 def with_step_records(annotator: Annotator, steps: Sequence[StepRecord]) -> Annotator:
-    """The annotator with these records of steps."""
+    """Return a copy of the annotator with new step records."""
     return _with_meta(annotator, "steps", [record.to_json() for record in steps])
 
 
-def with_assigned_setting(annotator: Annotator, setting: Mapping[str, str]) -> Annotator:
-    """The annotator who keeps to texts of this setting."""
+def with_assigned_text_group(annotator: Annotator, setting: Mapping[str, str]) -> Annotator:
+    """Return a copy of the annotator with the text group from which all their texts must come."""
     return _with_meta(annotator, "setting", dict(setting))
 
 
 def with_bonus(annotator: Annotator, bonus: Bonus) -> Annotator:
-    """The annotator with a bonus; an amount of 0 takes it away."""
+    """Return a copy of the annotator with a bonus; an amount of 0 removes it."""
     return _with_meta(annotator, "bonus", bonus.to_json() if bonus.amount else None)
 
 
 def with_other_qualifications(annotator: Annotator, qualifications: Sequence[QualificationRecord]) -> Annotator:
-    """The annotator with results under other protocols."""
-    return _with_meta(annotator, "qualifications", [one.model_dump(mode="json") for one in qualifications])
+    """Return a copy of the annotator with new results for protocols other than the one in `Annotator.qualification`."""
+    return _with_meta(annotator, "qualifications", [record.model_dump(mode="json") for record in qualifications])
 
 
 def _with_meta(annotator: Annotator, name: str, value: Any) -> Annotator:

@@ -1,35 +1,35 @@
-"""How annotators came: what a platform and a browser told when somebody signed in."""
+"""Arrivals: data from the recruiting platform and the browser at each sign-in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 PLATFORM_TITLES = {"prolific": "Prolific", "mturk": "Mechanical Turk"}
-"""The names of recruiting platforms, as people read them."""
+"""Display names of recruiting platforms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalSource:
-    """What is known about somebody who opens a link; empty where it is not."""
+    """Platform, browser and address from which a person opens a link. Unknown fields are empty."""
 
     platform: str = ""
     worker: str = ""
-    """The platform's id of the person."""
+    """ID of the person on the platform."""
     place: str = ""
-    """Its id of the study or HIT."""
+    """ID of the study or HIT on the platform."""
     session: str = ""
-    """Its id of this person's part in it."""
+    """ID of the person's submission or assignment on the platform."""
     device: str = ""
-    """Keyed hash of a random cookie."""
+    """Keyed hash of a random cookie that identifies the browser."""
     address: str = ""
-    """Keyed hash of the internet address."""
+    """Keyed hash of the IP address."""
     submit: str = ""
-    """Where the platform wants to be told of the end."""
+    """URL to which the platform expects the completed assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One time that somebody signed in."""
+    """One sign-in of an annotator."""
 
     annotator: str
     at: float

@@ -1,6 +1,6 @@
-"""Where annotators came from: what a platform and a browser told when somebody signed in.
+"""Storage of arrivals: data from the recruiting platform and the browser at each sign-in.
 
-Nothing of it is in the study's records or in any export: worker ids are in the table `arrival` and nowhere else.
+Worker IDs are stored only in the table `arrival`. They appear neither in the study's records nor in any export.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from finecomb.collection import (
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database, Transaction
-from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, is_postgres_url, parse_location
+from finecomb.collection.database.location import DATABASE_FILENAME, is_postgres_url, parse_location
 from finecomb.collection.database.rows import iso_timestamp
 from finecomb.collection.database.studies import find_study_key_and_name, study_keys_by_name
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 from finecomb.collection.design_cells_storage import StudyFullError
 from finecomb.collection.onboarding import find_step_record, with_updated_step_record
 
@@ -37,41 +37,47 @@ if TYPE_CHECKING:
 
 
 class AlreadyParticipatedError(Exception):
-    """Somebody who has finished wants to take part again, where everybody may once only."""
+    """Attempt to take part again in a study that each person may join only once."""
 
 
-class OtherBrowserError(Exception):
-    """Somebody comes under a worker id that began in another browser: an id alone opens nothing."""
+class DifferentBrowserError(Exception):
+    """Sign-in with a worker ID from a browser other than the first. A worker ID alone does not prove identity."""
 
 
 class StudyClosedError(Exception):
-    """Somebody new comes when the study is over; nothing is kept about them."""
+    """Sign-in of a new person to a closed study. No data about the person is stored."""
 
 
 _SOURCE_FIELDS = tuple(field.name for field in fields(ArrivalSource))
 _ARRIVAL = tables.arrival.c
 _SELECT_ARRIVALS = sa.select(_ARRIVAL.annotator, _ARRIVAL.at, *(_ARRIVAL[name] for name in _SOURCE_FIELDS)).where(
-    _ARRIVAL.study == bind_parameter("study")
+    _ARRIVAL.study == named_sql_placeholder("study")
 )
-_SELECT_ALL = _SELECT_ARRIVALS.order_by(_ARRIVAL.key)
-_SELECT_BY_ANNOTATOR = _SELECT_ARRIVALS.where(_ARRIVAL.annotator == bind_parameter("annotator")).order_by(_ARRIVAL.key)
-_SELECT_LAST = (
-    _SELECT_ARRIVALS.where(_ARRIVAL.annotator == bind_parameter("annotator")).order_by(_ARRIVAL.key.desc()).limit(1)
+_SELECT_ALL_ARRIVALS = _SELECT_ARRIVALS.order_by(_ARRIVAL.key)
+_SELECT_ANNOTATOR_ARRIVALS = _SELECT_ARRIVALS.where(_ARRIVAL.annotator == named_sql_placeholder("annotator")).order_by(
+    _ARRIVAL.key
 )
-_SELECT_BY_WORKER = (
+_SELECT_LAST_ARRIVAL = (
+    _SELECT_ARRIVALS.where(_ARRIVAL.annotator == named_sql_placeholder("annotator"))
+    .order_by(_ARRIVAL.key.desc())
+    .limit(1)
+)
+_SELECT_ANNOTATOR_BY_WORKER = (
     sa.select(_ARRIVAL.annotator)
     .where(
-        _ARRIVAL.study == bind_parameter("study"),
-        _ARRIVAL.platform == bind_parameter("platform"),
-        _ARRIVAL.worker == bind_parameter("worker"),
+        _ARRIVAL.study == named_sql_placeholder("study"),
+        _ARRIVAL.platform == named_sql_placeholder("platform"),
+        _ARRIVAL.worker == named_sql_placeholder("worker"),
     )
     .order_by(_ARRIVAL.key)
     .limit(1)
 )
-_SELECT_BY_DEVICE = (
+_SELECT_ANNOTATOR_BY_DEVICE = (
     sa.select(_ARRIVAL.annotator)
     .where(
-        _ARRIVAL.study == bind_parameter("study"), _ARRIVAL.platform == "", _ARRIVAL.device == bind_parameter("device")
+        _ARRIVAL.study == named_sql_placeholder("study"),
+        _ARRIVAL.platform == "",
+        _ARRIVAL.device == named_sql_placeholder("device"),
     )
     .order_by(_ARRIVAL.key.desc())
     .limit(1)
@@ -79,57 +85,63 @@ _SELECT_BY_DEVICE = (
 
 
 def _arrival_from_row(row: tuple[object, ...]) -> Arrival:
-    annotator, at, *values = row
-    return Arrival(str(annotator), float(str(at)), ArrivalSource(*map(str, values)))
+    annotator, time, *values = row
+    return Arrival(str(annotator), float(str(time)), ArrivalSource(*map(str, values)))
 
 
 def read_all_arrivals(store: Store, transaction: Transaction) -> list[Arrival]:
-    """Everybody's, in the order they came."""
-    return [_arrival_from_row(row) for row in transaction.all(_SELECT_ALL, study=store.key)]
+    """Return all arrivals of the study in chronological order."""
+    return [_arrival_from_row(row) for row in transaction.fetch_all(_SELECT_ALL_ARRIVALS, study=store.key)]
 
 
 def read_annotator_arrivals(store: Store, transaction: Transaction, annotator: str) -> list[Arrival]:
-    """Those of one annotator, in the order they came."""
+    """Return the arrivals of one annotator in chronological order."""
     return [
-        _arrival_from_row(row) for row in transaction.all(_SELECT_BY_ANNOTATOR, study=store.key, annotator=annotator)
+        _arrival_from_row(row)
+        for row in transaction.fetch_all(_SELECT_ANNOTATOR_ARRIVALS, study=store.key, annotator=annotator)
     ]
 
 
-def last_arrival(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
-    """How an annotator came in the last time."""
-    row = transaction.one(_SELECT_LAST, study=store.key, annotator=annotator)
+def read_last_arrival(store: Store, transaction: Transaction, annotator: str) -> Arrival | None:
+    """Return the last arrival of an annotator, or None when there is no arrival."""
+    row = transaction.fetch_first(_SELECT_LAST_ARRIVAL, study=store.key, annotator=annotator)
     return _arrival_from_row(row) if row else None
 
 
-def returning_annotator(store: Store, transaction: Transaction, source: ArrivalSource) -> str | None:
-    """Who comes back: the same worker of a platform from any device or, where everybody may take part once only,
-    somebody in the browser of the one who came by our open link before."""
+def find_returning_annotator(store: Store, transaction: Transaction, source: ArrivalSource) -> str | None:
+    """Return the ID of a returning annotator, or None for a new person.
+
+    A platform worker is recognised on any device. If each person may take part only once, a person
+    who came by the open link is recognised by their browser.
+    """
     if source.worker:
-        row = transaction.one(_SELECT_BY_WORKER, study=store.key, platform=source.platform, worker=source.worker)
-        row = row or transaction.one(_SELECT_WORKER, study=store.key, hash=worker_hash(store, source))
+        row = transaction.fetch_first(
+            _SELECT_ANNOTATOR_BY_WORKER, study=store.key, platform=source.platform, worker=source.worker
+        )
+        row = row or transaction.fetch_first(_SELECT_WORKER, study=store.key, hash=worker_hash(store, source))
     elif source.device and is_single_participation(store):
-        row = transaction.one(_SELECT_BY_DEVICE, study=store.key, device=source.device)
+        row = transaction.fetch_first(_SELECT_ANNOTATOR_BY_DEVICE, study=store.key, device=source.device)
     else:
         row = None
     return str(row[0]) if row else None
 
 
 def is_single_participation(store: Store) -> bool:
-    """Whether everybody may take part once only: where the protocol says so, and always in a design."""
+    """Return whether each person may take part only once. Protocols can require this, and designs always do."""
     return store.head.protocol.work.once or store.head.settings.design is not None
 
 
-# --- coming in ---------------------------------------------------------------------------------------------------
+# --- sign-in -----------------------------------------------------------------------------------------------------
 
 
 def sign_in_annotator(
     store: Store, transaction: Transaction, token: str, source: ArrivalSource, code: str = ""
 ) -> str | None:
-    """Sign an annotator in by a link and remember where they came from; returns the session's token.
+    """Sign in an annotator with a link, record their arrival and return the session token.
 
-    None when the link opens nothing (any more). `code` is what the browser in which a worker began shows.
+    Return None when the link is not valid. `code` is the transfer code shown in the worker's first browser.
     """
-    kind = access_storage.link_kind(store, transaction, token)
+    kind = access_storage.find_valid_link_kind(store, transaction, token)
     if kind == "personal":
         session_token = access_storage.sign_in_with_link(store, transaction, token, "annotator")
         session = access_storage.find_session(store, transaction, session_token or "")
@@ -139,7 +151,7 @@ def sign_in_annotator(
         session_token = access_storage.start_session(store, transaction, "annotator", who)
     else:
         return None
-    is_new = last_arrival(store, transaction, who) is None
+    is_new = read_last_arrival(store, transaction, who) is None
     record_arrival_and_consent(store, transaction, who, source)
     if (
         store.assignment_plan().cells
@@ -147,15 +159,21 @@ def sign_in_annotator(
         and is_new
         and kind == "open"
     ):
-        raise StudyFullError  # which undoes all of this
+        raise StudyFullError  # the exception rolls back the arrival
     return session_token
 
 
 def _find_or_create_annotator(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> str:
-    who = returning_annotator(store, transaction, source)
+    who = find_returning_annotator(store, transaction, source)
     if who is None and store.head.state == "closed":
         raise StudyClosedError
-    if who is None and _has_participated_elsewhere(store, transaction, source):
+    design = store.head.settings.design
+    if (
+        who is None
+        and design is not None
+        and source.worker
+        and any(_has_participated_in_study(store, transaction, name, source) for name in design.apart_from)
+    ):
         raise AlreadyParticipatedError
     if who is None:
         annotator = annotator_storage.create_annotator(store, transaction)
@@ -164,70 +182,90 @@ def _find_or_create_annotator(store: Store, transaction: Transaction, source: Ar
                 store, transaction, annotator.model_copy(update={"platform": source.platform})
             )
         return annotator.id
-    before = last_arrival(store, transaction, who)
+    before = read_last_arrival(store, transaction, who)
     again = before is not None and source.session != before.source.session
-    if again and is_single_participation(store) and _has_submitted_all_texts(store, transaction, who):
-        raise AlreadyParticipatedError
-    _require_same_browser_or_code(store, transaction, source, code)
+    if again and is_single_participation(store):
+        (done,) = transaction.fetch_first(_COUNT_SUBMITTED, study=store.key, annotator=who) or (0,)
+        cell = annotator_storage.get_annotator(store, transaction, who).cell
+        texts = assignment_storage.texts_per_person(store, cell) or len(store.assignment_plan().documents)
+        if int(done) >= texts:
+            raise AlreadyParticipatedError
+    row = (
+        transaction.fetch_first(_SELECT_WORKER, study=store.key, hash=worker_hash(store, source))
+        if source.worker
+        else None
+    )
+    if not (row is None or not row[1] or source.device == row[1]):
+        right = _derive_transfer_code(store, str(row[0]), str(row[1]))
+        if not hmac.compare_digest(code.strip().upper().encode(), right.encode()):
+            raise DifferentBrowserError
     return who
 
 
-def _has_participated_elsewhere(store: Store, transaction: Transaction, source: ArrivalSource) -> bool:
-    """Whether a platform's worker came to one of the studies that the design keeps apart from this one."""
-    design = store.head.settings.design
-    if design is None or not source.worker:
-        return False
-    return any(_has_participated_in_study(store, transaction, name, source) for name in design.apart_from)
-
-
 def _has_participated_in_study(store: Store, transaction: Transaction, name: str, source: ArrivalSource) -> bool:
-    """Whether a worker came to another study: `#name` in this database, else a folder, file or URL of its own."""
+    """Return whether a worker took part in another study.
+
+    `name` is `#NAME` for a study in this database, or a folder, file or URL.
+    """
     if name.startswith("#"):
         key = study_keys_by_name(transaction).get(name.removeprefix("#"))
         return key is not None and _is_known_worker(transaction, key, source)
-    where = _locate_other_study(store, name)
+    if is_postgres_url(name) or store.database.place.file is None:
+        where = parse_location(name)
+    else:
+        path = store.database.place.file.parent / name
+        where = parse_location(path / DATABASE_FILENAME) if path.is_dir() else parse_location(path)
     if where.file and not where.file.exists():
-        return False  # nobody has come there yet
+        return False  # the study has not been served yet
     database = Database(where, readonly=True)
     try:
-        with database.read_transaction() as there:
-            key, _ = find_study_key_and_name(there, where)
-            return _is_known_worker(there, key, source)
+        with database.read_transaction() as other_transaction:
+            key, _ = find_study_key_and_name(other_transaction, where)
+            return _is_known_worker(other_transaction, key, source)
     finally:
         database.close()
 
 
-_SELECT_SECRET = sa.select(tables.study.c.secret).where(tables.study.c.key == bind_parameter("study"))
+_SELECT_SECRET = sa.select(tables.study.c.secret).where(tables.study.c.key == named_sql_placeholder("study"))
 
 
 def _is_known_worker(transaction: Transaction, study: int, source: ArrivalSource) -> bool:
-    """Whether a worker came to a study, also where the id itself was forgotten since: its hash is kept."""
-    if transaction.one(_SELECT_BY_WORKER, study=study, platform=source.platform, worker=source.worker) is not None:
+    """Return whether a worker took part in a study. Workers whose ID was removed are recognised by its hash."""
+    if (
+        transaction.fetch_first(
+            _SELECT_ANNOTATOR_BY_WORKER, study=study, platform=source.platform, worker=source.worker
+        )
+        is not None
+    ):
         return True
-    (secret,) = transaction.one(_SELECT_SECRET, study=study) or ("",)
-    return transaction.one(_SELECT_WORKER, study=study, hash=_keyed_worker_hash(str(secret), source)) is not None
-
-
-def _locate_other_study(store: Store, name: str) -> StudyLocation:
-    """Where a study named in the settings is kept; a relative path begins at this study's folder."""
-    if is_postgres_url(name) or store.database.place.file is None:
-        return parse_location(name)
-    path = store.database.place.file.parent / name
-    return parse_location(path / DATABASE_FILENAME) if path.is_dir() else parse_location(path)
+    (secret,) = transaction.fetch_first(_SELECT_SECRET, study=study) or ("",)
+    return (
+        transaction.fetch_first(_SELECT_WORKER, study=study, hash=_keyed_worker_hash(str(secret), source)) is not None
+    )
 
 
 def record_arrival_and_consent(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
-    """Remember that somebody came in, and that they agreed to take part."""
+    """Record a sign-in and, once per protocol, the consent to take part. Bind a platform worker to their browser."""
     traces = dict(zip(_SOURCE_FIELDS, astuple(source), strict=True))
     values = {"study": store.key, "annotator": annotator, "at": store.clock(), **traces}
-    transaction.run(sa.insert(tables.arrival).values(**values))
+    transaction.execute(sa.insert(tables.arrival).values(**values))
     if source.worker:
-        _bind_browser(store, transaction, annotator, source)
-    _record_consent(store, transaction, annotator)
+        hash = worker_hash(store, source)
+        if transaction.fetch_first(_SELECT_WORKER, study=store.key, hash=hash) is None:
+            worker = {"study": store.key, "hash": hash, "annotator": annotator, "device": source.device}
+            transaction.execute(sa.insert(tables.worker).values(**worker))
+        else:
+            mine = (_W.study == store.key, _W.hash == hash)
+            transaction.execute(sa.update(tables.worker).values(device=source.device).where(*mine))
+    protocol, person = store.head.protocol, annotator_storage.get_annotator(store, transaction, annotator)
+    has_consent_step = protocol.consent and "consent" not in store.head.settings.skip
+    if has_consent_step and not find_step_record(protocol, person, "consent"):
+        consented = with_updated_step_record(protocol, person, "consent", done=iso_timestamp(store.clock()))
+        annotator_storage.replace_annotator(store, transaction, consented)
 
 
 def worker_hash(store: Store, source: ArrivalSource) -> str:
-    """A keyed hash of a platform's id of a person; stays when the id itself is forgotten."""
+    """Return the keyed hash of a platform worker ID, which is kept after the ID is removed."""
     return _keyed_worker_hash(store.head.secret, source)
 
 
@@ -238,134 +276,93 @@ def _keyed_worker_hash(secret: str, source: ArrivalSource) -> str:
 
 _W = tables.worker.c
 _SELECT_WORKER = sa.select(_W.annotator, _W.device).where(
-    _W.study == bind_parameter("study"), _W.hash == bind_parameter("hash")
+    _W.study == named_sql_placeholder("study"), _W.hash == named_sql_placeholder("hash")
 )
-
-
-def _require_same_browser_or_code(store: Store, transaction: Transaction, source: ArrivalSource, code: str) -> None:
-    """Refuse a worker id that comes in another browser than the one it began in, without the code shown there."""
-    row = transaction.one(_SELECT_WORKER, study=store.key, hash=worker_hash(store, source)) if source.worker else None
-    if row is None or not row[1] or source.device == row[1]:
-        return
-    right = _derive_transfer_code(store, str(row[0]), str(row[1]))
-    if not hmac.compare_digest(code.strip().upper().encode(), right.encode()):
-        raise OtherBrowserError
 
 
 _SELECT_BOUND_DEVICE = sa.select(_W.device).where(
-    _W.study == bind_parameter("study"), _W.annotator == bind_parameter("annotator"), _W.device != ""
+    _W.study == named_sql_placeholder("study"), _W.annotator == named_sql_placeholder("annotator"), _W.device != ""
 )
 
 
-def browser_transfer_code(store: Store, transaction: Transaction, annotator: str) -> str:
-    """What lets somebody from a platform go on in another browser; empty where no browser is bound."""
-    row = transaction.one(_SELECT_BOUND_DEVICE, study=store.key, annotator=annotator)
+def read_browser_transfer_code(store: Store, transaction: Transaction, annotator: str) -> str:
+    """Return the code with which a platform worker can continue in another browser, or an empty string."""
+    row = transaction.fetch_first(_SELECT_BOUND_DEVICE, study=store.key, annotator=annotator)
     return _derive_transfer_code(store, annotator, str(row[0])) if row else ""
 
 
 def _derive_transfer_code(store: Store, annotator: str, device: str) -> str:
-    """Eight letters and digits that nobody can guess; others as soon as the browser is another."""
+    """Return an unguessable code of eight letters and digits that depends on the browser."""
     text = f"browser/{annotator}/{device}"
     return base64.b32encode(hmac.new(store.head.secret.encode(), text.encode(), hashlib.sha256).digest()).decode()[:8]
 
 
-def _bind_browser(store: Store, transaction: Transaction, annotator: str, source: ArrivalSource) -> None:
-    """Remember in which browser somebody began, or goes on after having been let go."""
-    hash = worker_hash(store, source)
-    if transaction.one(_SELECT_WORKER, study=store.key, hash=hash) is None:
-        values = {"study": store.key, "hash": hash, "annotator": annotator, "device": source.device}
-        transaction.run(sa.insert(tables.worker).values(**values))
-    else:
-        mine = (_W.study == store.key, _W.hash == hash)
-        transaction.run(sa.update(tables.worker).values(device=source.device).where(*mine))
-
-
-def release_browser(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
-    """Let somebody go on in another browser than the one they began in."""
-    annotator_storage.get_annotator(store, transaction, annotator)  # refused where there is nobody
+def unbind_browser(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
+    """Let a platform worker continue in another browser."""
+    annotator_storage.get_annotator(store, transaction, annotator)  # raises an error for an unknown annotator
     mine = (_W.study == store.key, _W.annotator == annotator)
-    transaction.run(sa.update(tables.worker).values(device="").where(*mine))
+    transaction.execute(sa.update(tables.worker).values(device="").where(*mine))
     audit_log_storage.record_action(store, transaction, by, "released the browser", annotator=annotator)
 
 
-def _record_consent(store: Store, transaction: Transaction, id: str) -> None:
-    """Starting is agreeing: kept once for each protocol among the steps of the way."""
-    protocol, one = store.head.protocol, annotator_storage.get_annotator(store, transaction, id)
-    if (
-        protocol.consent
-        and "consent" not in store.head.settings.skip
-        and not find_step_record(protocol, one, "consent")
-    ):
-        annotator_storage.replace_annotator(
-            store, transaction, with_updated_step_record(protocol, one, "consent", done=iso_timestamp(store.clock()))
-        )
-
-
 _COUNT_SUBMITTED = sa.select(sa.func.count()).where(
-    tables.annotation.c.study == bind_parameter("study"),
-    tables.annotation.c.annotator == bind_parameter("annotator"),
+    tables.annotation.c.study == named_sql_placeholder("study"),
+    tables.annotation.c.annotator == named_sql_placeholder("annotator"),
     tables.annotation.c.phase == "work",
     tables.annotation.c.status == "submitted",
 )
 
 
-def _has_submitted_all_texts(store: Store, transaction: Transaction, annotator: str) -> bool:
-    """Whether somebody handed in all the texts that a person gets."""
-    (done,) = transaction.one(_COUNT_SUBMITTED, study=store.key, annotator=annotator) or (0,)
-    cell = annotator_storage.get_annotator(store, transaction, annotator).cell
-    return int(done) >= (assignment_storage.texts_per_person(store, cell) or len(store.assignment_plan().documents))
-
-
-# --- forgetting --------------------------------------------------------------------------------------------------
+# --- removal of personal data ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PersonalDataCounts:
-    """How much there is to forget, or was."""
+    """Number of stored items of personal data, by kind."""
 
     arrivals: int
     workers: int
-    """Different ids of a platform."""
+    """Number of distinct worker IDs."""
     links: int
     sessions: int
     names: int = 0
-    """People whom researchers call by a name."""
+    """Number of annotators identified by a name instead of a number."""
 
 
 def count_personal_data(
     store: Store, transaction: Transaction, annotators: Iterable[str] | None = None
 ) -> PersonalDataCounts:
-    """What is kept about some annotators, or about all, apart from their work."""
+    """Count the personal data stored about the given annotators, or about all annotators."""
     named = None if annotators is None else list(annotators)
     mine = _personal_data_conditions_by_table(store, named)
     count = [sa.select(sa.func.count()).select_from(table).where(*only) for table, only in mine.items()]
-    arrived, linked, signed = (int((transaction.one(statement) or (0,))[0]) for statement in count)
+    arrived, linked, signed = (int((transaction.fetch_first(statement) or (0,))[0]) for statement in count)
     workers = sa.select(sa.func.count(sa.distinct(_ARRIVAL.worker))).where(*mine[tables.arrival], _ARRIVAL.worker != "")
     names = len(personal_names_storage.find_named_annotators(store, transaction, named))
-    return PersonalDataCounts(arrived, int((transaction.one(workers) or (0,))[0]), linked, signed, names)
+    return PersonalDataCounts(arrived, int((transaction.fetch_first(workers) or (0,))[0]), linked, signed, names)
 
 
 def forget_personal_data(
     store: Store, transaction: Transaction, by: str, annotators: Iterable[str] | None = None
 ) -> PersonalDataCounts:
-    """Remove worker ids, devices, addresses, sessions, personal links and names, of some annotators or of all.
+    """Remove worker IDs, devices, addresses, sessions, personal links and names of the given annotators, or of all.
 
-    Their work stays; who was called by a name becomes a number. Nobody can tell from the study any more whose it is.
+    Annotations remain. IDs that are names become numbers, so that the study no longer identifies the annotators.
     """
     named = None if annotators is None else list(annotators)
     was = count_personal_data(store, transaction, named)
     for table, only in _personal_data_conditions_by_table(store, named).items():
-        transaction.run(sa.delete(table).where(*only))
+        transaction.execute(sa.delete(table).where(*only))
     bound = () if named is None else (_W.annotator.in_(named),)
-    transaction.run(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
+    transaction.execute(sa.update(tables.worker).values(device="").where(_W.study == store.key, *bound))
     numbers = personal_names_storage.forget_names(store, transaction, named)
     about = "all" if named is None else [numbers.get(id, id) for id in named]
-    audit_log_storage.record_action(store, transaction, by, "forgot where annotators came from", annotators=about)
+    audit_log_storage.record_action(store, transaction, by, "deleted worker IDs and names", annotators=about)
     return was
 
 
 def vacuum_database(database: Database) -> None:
-    """Write a database anew, so that what was removed is not left in free pages of its file or in its journal."""
+    """Rewrite a database file, so that no removed data remains in its free pages or its journal."""
     connection = database.connect()
     try:
         connection.execute(
@@ -380,7 +377,7 @@ def vacuum_database(database: Database) -> None:
 def _personal_data_conditions_by_table(
     store: Store, annotators: Iterable[str] | None
 ) -> dict[sa.Table, tuple[sa.ColumnElement[bool], ...]]:
-    """What holds personal matters, and which of its rows are meant."""
+    """Return the SQL conditions that select personal data, by table."""
     named = None if annotators is None else list(annotators)
     kinds = {tables.arrival: _ARRIVAL.annotator, tables.link: tables.link.c.who, tables.session: tables.session.c.who}
     conditions: dict[sa.Table, tuple[sa.ColumnElement[bool], ...]] = {}

@@ -1,7 +1,8 @@
-"""Giving texts out: how far an annotator is, and what comes next. A job for the writer."""
+"""Task assignment: an annotator's progress and the next task. Runs on the writer thread."""
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,20 +21,20 @@ from finecomb.collection import (
     second_pass_storage,
 )
 from finecomb.collection.allocation_storage import DrawnText
-from finecomb.collection.annotator_meta import AnnotatorMeta, with_assigned_setting
+from finecomb.collection.annotator_meta import AnnotatorMeta, with_assigned_text_group
 from finecomb.collection.assignment_rules import (
     AnnotatorAssignmentState,
     AssignedTask,
     AssignmentCounts,
     AssignmentPlan,
-    Setting,
     TextEligibilityRules,
+    TextGroup,
 )
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.rows import dump_json, iso_timestamp
-from finecomb.collection.database.tables import bind_parameter
-from finecomb.collection.practice_rounds import is_practice_chosen_by_setting, practised_condition
+from finecomb.collection.database.tables import named_sql_placeholder
+from finecomb.collection.practice_rounds import practised_condition
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotator
 
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
     from finecomb.collection.database.store import Store
 
 
-# --- what there is, and who has what -----------------------------------------------------------------------------
+# --- progress ----------------------------------------------------------------------------------------------------
 
 _A, _P = tables.annotation.c, tables.annotator.c
 _CURRENT_WORK_CONDITIONS = (
-    _A.study == bind_parameter("study"),
-    _A.protocol == bind_parameter("protocol"),
+    _A.study == named_sql_placeholder("study"),
+    _A.protocol == named_sql_placeholder("protocol"),
     _A.phase == "work",
     _A.round == 0,
 )
@@ -55,7 +56,7 @@ _IS_ASSIGNED = sa.and_(
     _A.excluded == 0,
     _P.kind == "human",
     _P.excluded == 0,
-    sa.or_(_A.status == "submitted", sa.and_(_A.status == "draft", _A.lease > bind_parameter("now"))),
+    sa.or_(_A.status == "submitted", sa.and_(_A.status == "draft", _A.lease > named_sql_placeholder("now"))),
 )
 ANNOTATOR_JOIN = tables.annotation.join(tables.annotator, sa.and_(_P.study == _A.study, _P.id == _A.annotator))
 _SELECT_COUNTS = (
@@ -64,41 +65,45 @@ _SELECT_COUNTS = (
     .where(_IS_ASSIGNED)
     .group_by(_A.document, _A.about, _A.status)
 )
-_SELECT_CELL_COUNTS = _SELECT_COUNTS.where(_P.cell == bind_parameter("cell"))
+_SELECT_CELL_COUNTS = _SELECT_COUNTS.where(_P.cell == named_sql_placeholder("cell"))
 _COUNT_OTHER_ANNOTATORS = (
     sa.select(sa.func.count())
     .select_from(ANNOTATOR_JOIN)
     .where(
         _IS_ASSIGNED,
-        _A.document == bind_parameter("document"),
-        _A.about == bind_parameter("about"),
-        _A.annotator != bind_parameter("annotator"),
+        _A.document == named_sql_placeholder("document"),
+        _A.about == named_sql_placeholder("about"),
+        _A.annotator != named_sql_placeholder("annotator"),
     )
 )
 _COUNT_IN_CONDITION = (
     sa.select(sa.func.count())
     .select_from(ANNOTATOR_JOIN)
-    .where(_IS_ASSIGNED, _P.condition == bind_parameter("condition"))
+    .where(_IS_ASSIGNED, _P.condition == named_sql_placeholder("condition"))
 )
 _SELECT_TASKS = (
     sa.select(_A.id, _A.document, _A.about, _A.number, _A.status, _A.lease, _A.excluded)
     .where(
-        *_CURRENT_WORK_CONDITIONS[:-1], _A.round == bind_parameter("round"), _A.annotator == bind_parameter("annotator")
+        *_CURRENT_WORK_CONDITIONS[:-1],
+        _A.round == named_sql_placeholder("round"),
+        _A.annotator == named_sql_placeholder("annotator"),
     )
     .order_by(_A.number)
 )
 _SELECT_ANNOTATOR = sa.select(_P.condition, _P.excluded, _P.cell, _P.body).where(
-    _P.study == bind_parameter("study"), _P.id == bind_parameter("annotator")
+    _P.study == named_sql_placeholder("study"), _P.id == named_sql_placeholder("annotator")
 )
 
 
-def assignment_state(store: Store, transaction: Transaction, annotator: str) -> AnnotatorAssignmentState:
-    """How far an annotator is; reads only."""
+def read_assignment_state(store: Store, transaction: Transaction, annotator: str) -> AnnotatorAssignmentState:
+    """Return the progress of an annotator and the texts they could get next, without changing anything."""
     head, round = store.head, store.head.settings.round
-    rows = transaction.all(_SELECT_TASKS, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round)
+    rows = transaction.fetch_all(
+        _SELECT_TASKS, study=store.key, protocol=head.protocol.id, annotator=annotator, round=round
+    )
     tasks = tuple(AssignedTask(*row) for row in rows if row[3] is not None)
     mine = frozenset(row[2] or row[1] for row in rows)
-    arm, excluded, cell, body = transaction.one(_SELECT_ANNOTATOR, study=store.key, annotator=annotator) or (
+    arm, excluded, cell, body = transaction.fetch_first(_SELECT_ANNOTATOR, study=store.key, annotator=annotator) or (
         "",
         1,
         "",
@@ -109,10 +114,18 @@ def assignment_state(store: Store, transaction: Transaction, annotator: str) -> 
             store.assignment_plan(), texts_per_person(store, str(cell)), tasks, mine
         )
     if round:
-        return _second_pass_state(store, transaction, annotator, tasks, mine)
+        # Second-pass state: the annotator's texts that others also annotated, in first-pass order
+        plan = store.assignment_plan()
+        pool = set(_assignment_pool(store, plan)) - mine
+        due = [
+            document
+            for document in second_pass_storage.documents_due_in_second_pass(store, transaction, annotator)
+            if document in pool
+        ]
+        return assignment_rules.second_pass_state(plan, due, tasks, mine)
     if head.settings.design is not None:
         return _cell_assignment_state(store, transaction, annotator, tasks, mine, str(cell))
-    return _first_pass_state(store, transaction, annotator, tasks, mine, arm, _parse_assigned_setting(store, body))
+    return _first_pass_state(store, transaction, annotator, tasks, mine, arm, _parse_assigned_text_group(store, body))
 
 
 def _first_pass_state(
@@ -122,18 +135,27 @@ def _first_pass_state(
     tasks: Sequence[AssignedTask],
     mine: frozenset[str],
     arm: str,
-    setting: Setting | None,
+    setting: TextGroup | None,
 ) -> AnnotatorAssignmentState:
     plan = (
-        judged_work_storage.judged_work_plan(store, transaction)
+        judged_work_storage.read_judged_work_plan(store, transaction)
         if judged_work_storage.is_judging_protocol(store.head.protocol)
         else store.assignment_plan()
     )
     counts = _read_assignment_counts(store, transaction)
-    left = _max_remaining_texts(store, transaction, plan, arm, sum(task.item_id not in plan.checks for task in tasks))
+    # Maximum number of further texts, without attention checks
+    head = store.head
+    texts = head.protocol.work.texts
+    left = (
+        len(plan.documents) if texts is None else max(0, texts - sum(task.item_id not in plan.checks for task in tasks))
+    )
+    if arm in head.settings.quotas:
+        values = {"study": store.key, "protocol": head.protocol.id, "now": store.clock()}
+        (taken,) = transaction.fetch_first(_COUNT_IN_CONDITION, condition=arm, **values) or (0,)
+        left = min(left, max(0, head.settings.quotas[arm] - taken))
     rules = TextEligibilityRules(
         plan,
-        _assignable_documents(store, plan, counts),
+        _assignment_pool(store, plan, counts),
         store.head.annotators_per_document,
         store.head.settings.quotas,
         frozenset(id for id, item in plan.judged.items() if item.annotator == annotator),
@@ -150,16 +172,16 @@ def _cell_assignment_state(
     mine: frozenset[str],
     cell: str,
 ) -> AnnotatorAssignmentState:
-    """The state of somebody who reads the texts of a cell of the design."""
+    """Return the assignment state of an annotator in a cell of the design."""
     plan = store.assignment_plan()
     place = plan.cells.get(cell)
     had = sum(task.item_id not in plan.checks for task in tasks)
     if place is None:
-        return assignment_rules.waiting_annotator_state(
+        return assignment_rules.unplaced_annotator_state(
             plan, texts_per_person(store, cell) or 1, tasks, mine, later=not cell
         )
     if had < place.texts_per_person and not design_cells_storage.has_place(store, transaction, annotator):
-        return assignment_rules.waiting_annotator_state(plan, 0, tasks, mine, later=False)
+        return assignment_rules.unplaced_annotator_state(plan, 0, tasks, mine, later=False)
     pilot = store.head.settings.pilot if store.head.state == "pilot" else len(place.documents)
     rules = TextEligibilityRules(plan, place.documents[: max(pilot, place.texts_per_person)], None, {})
     counts = _read_assignment_counts(store, transaction, cell)
@@ -167,7 +189,7 @@ def _cell_assignment_state(
 
 
 def texts_per_person(store: Store, cell: str) -> int | None:
-    """How many texts somebody in that cell reads, attention checks aside; None where it is all of them."""
+    """Return the number of texts per person in a cell, without attention checks, or None when it is not limited."""
     plan = store.assignment_plan()
     if not plan.cells:
         return store.head.protocol.work.texts
@@ -178,34 +200,24 @@ def texts_per_person(store: Store, cell: str) -> int | None:
     )
 
 
-def _second_pass_state(
-    store: Store, transaction: Transaction, annotator: str, tasks: Sequence[AssignedTask], mine: frozenset[str]
-) -> AnnotatorAssignmentState:
-    """Every text of one's own that others have read too, in the same order as before."""
-    plan = store.assignment_plan()
-    pool = set(_assignable_documents(store, plan)) - mine
-    due = [
-        document
-        for document in second_pass_storage.documents_due_in_second_pass(store, transaction, annotator)
-        if document in pool
-    ]
-    return assignment_rules.second_pass_state(plan, due, tasks, mine)
-
-
-def _assignable_documents(store: Store, plan: AssignmentPlan, counts: AssignmentCounts | None = None) -> Sequence[str]:
-    """What is given out at the moment; where texts are drawn, a pilot draws so many of all of them."""
+def _assignment_pool(store: Store, plan: AssignmentPlan, counts: AssignmentCounts | None = None) -> Sequence[str]:
+    """Return the documents that are assigned now. In a pilot, these are the first ones, or the first ones drawn."""
     if store.head.state != "pilot":
         return plan.documents
     if store.head.settings.allocation is not None and counts is not None:
-        return allocation_storage.assignable_pilot_texts(plan.documents, counts, store.head.settings.pilot)
+        # Any text may be drawn until the pilot has its number of texts; then only texts already drawn.
+        drawn = [document for document in plan.documents if counts.taken_place_count(document)]
+        return plan.documents if len(drawn) < store.head.settings.pilot else drawn
     return plan.documents[: store.head.settings.pilot]
 
 
 def _read_assignment_counts(store: Store, transaction: Transaction, cell: str = "") -> AssignmentCounts:
-    """How the work stands, in one cell of the design where one is named."""
+    """Count submitted and leased tasks per document, in the whole study or in one cell of the design."""
     values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock()}
     rows = (
-        transaction.all(_SELECT_CELL_COUNTS, cell=cell, **values) if cell else transaction.all(_SELECT_COUNTS, **values)
+        transaction.fetch_all(_SELECT_CELL_COUNTS, cell=cell, **values)
+        if cell
+        else transaction.fetch_all(_SELECT_COUNTS, **values)
     )
     return AssignmentCounts(
         {about or document: count for document, about, status, count in rows if status == "submitted"},
@@ -213,76 +225,66 @@ def _read_assignment_counts(store: Store, transaction: Transaction, cell: str = 
     )
 
 
-def _max_remaining_texts(store: Store, transaction: Transaction, plan: AssignmentPlan, arm: str, had: int) -> int:
-    """How many more texts somebody in that arm who had so many may get, attention checks aside."""
-    head = store.head
-    texts = head.protocol.work.texts
-    left = len(plan.documents) if texts is None else max(0, texts - had)
-    if arm in head.settings.quotas:
-        values = {"study": store.key, "protocol": head.protocol.id, "now": store.clock()}
-        (taken,) = transaction.one(_COUNT_IN_CONDITION, condition=arm, **values) or (0,)
-        left = min(left, max(0, head.settings.quotas[arm] - taken))
-    return left
+# --- text groups -------------------------------------------------------------------------------------------------
 
-
-# --- one setting for each person ---------------------------------------------------------------------------------
-
-_SELECT_PEERS = sa.select(_P.body).where(
-    _P.study == bind_parameter("study"),
-    _P.condition == bind_parameter("condition"),
+_SELECT_ANNOTATORS_IN_CONDITION = sa.select(_P.body).where(
+    _P.study == named_sql_placeholder("study"),
+    _P.condition == named_sql_placeholder("condition"),
     _P.excluded == 0,
     _P.kind == "human",
 )
 
 
-def _parse_assigned_setting(store: Store, body: str) -> Setting | None:
-    """Which texts an annotator keeps to, if that was decided and is still asked."""
+def _parse_assigned_text_group(store: Store, body: str) -> TextGroup | None:
+    """Return the text group assigned to an annotator, or None when they have none or the protocol no longer uses it."""
     within = store.head.protocol.work.within
     setting = AnnotatorMeta.from_meta(from_json(body).get("meta", {})).setting if within else {}
     return tuple(setting[name] for name in within) if within and set(setting) == set(within) else None
 
 
-def _assign_setting(
+def _assign_text_group(
     store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState
 ) -> AnnotatorAssignmentState:
-    """The state of somebody who is put into the setting with fewest people of their condition, and kept there."""
+    """Assign the text group with the fewest people in the annotator's condition, and return the restricted state."""
     work, seed = store.head.protocol.work, store.head.settings.seed
     if not work.within or state.plan.cells or state.setting is not None or not state.free:
         return state
     person = annotator_storage.get_annotator(store, transaction, annotator)
-    peers = transaction.all(_SELECT_PEERS, study=store.key, condition=person.condition)
-    people = Counter(setting for (body,) in peers if (setting := _parse_assigned_setting(store, body)) is not None)
-    chosen = assignment_rules.choose_setting(state.free, state.plan, people, work.texts or 1, seed, annotator)
+    peers = transaction.fetch_all(_SELECT_ANNOTATORS_IN_CONDITION, study=store.key, condition=person.condition)
+    people = Counter(setting for (body,) in peers if (setting := _parse_assigned_text_group(store, body)) is not None)
+    chosen = assignment_rules.choose_text_group(state.free, state.plan, people, work.texts or 1, seed, annotator)
     assert chosen is not None
     annotator_storage.replace_annotator(
-        store, transaction, with_assigned_setting(person, dict(zip(work.within, chosen, strict=True)))
+        store, transaction, with_assigned_text_group(person, dict(zip(work.within, chosen, strict=True)))
     )
-    return assignment_rules.narrow_state_to_setting(state, chosen)
+    return assignment_rules.narrow_state_to_text_group(state, chosen)
 
 
-def assign_setting_for_practice(store: Store, transaction: Transaction, person: Annotator) -> bool:
-    """Decide which texts somebody keeps to before they practise, where practice goes by it; says whether it did."""
+def assign_text_group_for_practice(store: Store, transaction: Transaction, person: Annotator) -> bool:
+    """Assign a text group if the practice rounds depend on it, and return whether a group was assigned."""
     protocol, settings = store.head.protocol, store.head.settings
     if not protocol.work.within or AnnotatorMeta.from_annotator(person).setting or settings.design is not None:
         return False
-    if not is_practice_chosen_by_setting(practised_condition(protocol, settings, person)):
+    condition = practised_condition(protocol, settings, person)
+    examples = [*condition.examples, *itertools.chain(*condition.pairs)] if condition else []
+    if not any(example.only for example in examples):
         return False
-    state = assignment_state(store, transaction, person.id)
-    return _assign_setting(store, transaction, person.id, state).setting is not None
+    state = read_assignment_state(store, transaction, person.id)
+    return _assign_text_group(store, transaction, person.id, state).setting is not None
 
 
-# --- the next text -----------------------------------------------------------------------------------------------
+# --- the next task -----------------------------------------------------------------------------------------------
 
 _UPDATE_LEASE = (
     sa.update(tables.annotation)
-    .values(lease=bind_parameter("lease"))
-    .where(_A.study == bind_parameter("of"), _A.id == bind_parameter("task"))
+    .values(lease=named_sql_placeholder("lease"))
+    .where(_A.study == named_sql_placeholder("of"), _A.id == named_sql_placeholder("task"))
 )
 _INSERT_TASK = (
     sa.insert(tables.annotation)
     .values(
         {
-            column.name: bind_parameter(column.name)
+            column.name: named_sql_placeholder(column.name)
             for column in tables.annotation.columns
             if column.name not in ("key", "submitted", "active")
         }
@@ -295,8 +297,8 @@ _SELECT_MACHINE_MARKS = (
     .where(
         *_CURRENT_WORK_CONDITIONS,
         _A.about == "",
-        _A.annotator == bind_parameter("annotator"),
-        _A.document == bind_parameter("document"),
+        _A.annotator == named_sql_placeholder("annotator"),
+        _A.document == named_sql_placeholder("document"),
         _A.status == "submitted",
         tables.entry.c.kind == "mark",
         tables.entry.c.body.is_not(None),
@@ -307,44 +309,50 @@ _SELECT_MACHINE_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class NextTask:
-    """What an annotator is to do now, or why there is nothing."""
+    """Next task of an annotator, or the reason why there is none."""
 
     id: str = ""
     why: Literal["", "all-done", "none-now", "paused", "closed"] = ""
 
 
 def assign_next_task(store: Store, transaction: Transaction, annotator: str) -> NextTask:
-    """An open draft, else a new text. Being in the writer, it never gives a text to more people than it should."""
+    """Return the annotator's open draft, or assign a new text.
+
+    On the writer thread, no other assignment runs at the same time, so no text gets more annotators than it needs.
+    """
     if store.head.state == "paused" or store.head.state == "closed":
         return NextTask(why=store.head.state)
-    state = assignment_state(store, transaction, annotator)
+    state = read_assignment_state(store, transaction, annotator)
     for task in state.given:
         if _can_continue_task(store, transaction, annotator, state, task):
-            _renew_lease(store, transaction, task)
+            # Renew the lease of a returning annotator. Viewing an untouched task does not extend its lease.
+            is_begun = transaction.fetch_first(_SELECT_ACTIVE_SECONDS, study=store.key, task=task.id) is not None
+            if is_begun or task.lease is None or task.lease <= store.clock():
+                transaction.execute(_UPDATE_LEASE, of=store.key, task=task.id, lease=new_lease_expiry(store, is_begun))
             return NextTask(task.id)
-    state = _assign_setting(store, transaction, annotator, state)
-    if drawn := _draw_allocated_text(store, transaction, state, annotator):
-        return NextTask(_create_task(store, transaction, state, annotator, drawn.document, drawn))
-    item = _choose_next_item(store, state, annotator)
+    state = _assign_text_group(store, transaction, annotator, state)
+    settings, texts = store.head.settings, store.head.protocol.work.texts
+    if (
+        settings.allocation is not None
+        and not settings.round
+        and not assignment_rules.next_attention_check(state, texts, settings.seed, annotator)
+    ):
+        drawn = allocation_storage.reuse_or_draw_text(store, transaction, settings.allocation, state, annotator)
+        if drawn:
+            return NextTask(_create_task(store, transaction, state, annotator, drawn.document, drawn))
+    if settings.round:
+        item = next(iter(state.free), None)
+    else:
+        if state.plan.cells:
+            texts = len(state.given) + state.left
+        item = assignment_rules.next_first_pass_item(state, texts, settings.seed, annotator)
     return NextTask(_create_task(store, transaction, state, annotator, item)) if item else NextTask(why=state.why)
-
-
-def _draw_allocated_text(
-    store: Store, transaction: Transaction, state: AnnotatorAssignmentState, annotator: str
-) -> DrawnText | None:
-    """The text that is drawn for somebody, where texts are drawn and no attention check is due."""
-    settings = store.head.settings
-    if settings.allocation is None or settings.round:
-        return None
-    if assignment_rules.next_attention_check(state, store.head.protocol.work.texts, settings.seed, annotator):
-        return None
-    return allocation_storage.reuse_or_draw_text(store, transaction, settings.allocation, state, annotator)
 
 
 def _can_continue_task(
     store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState, task: AssignedTask
 ) -> bool:
-    """Whether a task is a draft that its annotator can work on."""
+    """Return whether a task is a draft that its annotator can continue."""
     if state.excluded or task.excluded or task.status != "draft":
         return False
     if store.head.settings.round:
@@ -353,22 +361,15 @@ def _can_continue_task(
     return is_lease_valid(store, transaction, annotator, task.document, task.about, protocol, task.lease)
 
 
-def has_finished_work(store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState) -> bool:
-    """Whether somebody handed in all that there is for them: none is due, and none is open that they can go on with."""
-    if state.why != "all-done" or not any(task.status == "submitted" for task in state.given):
-        return False
-    return not has_open_task(store, transaction, annotator, state)
-
-
 def has_open_task(store: Store, transaction: Transaction, annotator: str, state: AnnotatorAssignmentState) -> bool:
-    """Whether somebody has a text that they can go on with."""
+    """Return whether an annotator has a draft that they can continue."""
     return any(_can_continue_task(store, transaction, annotator, state, task) for task in state.given)
 
 
 def new_lease_expiry(store: Store, is_begun: bool = True) -> float | None:
-    """Until when a text is kept for somebody who does something now; a second pass takes nobody's place.
+    """Return the time until which a task is leased, or None in the second pass, which needs no leases.
 
-    One in which nothing was done yet is kept for a quarter of that, so that who only comes takes little from others.
+    A task without any work gets a quarter of the lease, so that idle visitors do not block a text for long.
     """
     if store.head.settings.round:
         return None
@@ -376,17 +377,10 @@ def new_lease_expiry(store: Store, is_begun: bool = True) -> float | None:
 
 
 UNTOUCHED_LEASE_SHARE = 0.25
-"""The share of the lease for which a text is kept in which nothing was done."""
+"""Share of the full lease for a task without any work."""
 _SELECT_ACTIVE_SECONDS = sa.select(_A.active).where(
-    _A.study == bind_parameter("study"), _A.id == bind_parameter("task"), _A.active.is_not(None)
+    _A.study == named_sql_placeholder("study"), _A.id == named_sql_placeholder("task"), _A.active.is_not(None)
 )
-
-
-def _renew_lease(store: Store, transaction: Transaction, task: AssignedTask) -> None:
-    """Keep a text for who comes back to it; one in which nothing was done is not kept longer by looking at it."""
-    is_begun = transaction.one(_SELECT_ACTIVE_SECONDS, study=store.key, task=task.id) is not None
-    if is_begun or task.lease is None or task.lease <= store.clock():
-        transaction.run(_UPDATE_LEASE, of=store.key, task=task.id, lease=new_lease_expiry(store, is_begun))
 
 
 def is_lease_valid(
@@ -398,25 +392,20 @@ def is_lease_valid(
     protocol: str,
     lease: float | None,
 ) -> bool:
-    """Whether a place is kept for its annotator, or still free although it is not."""
+    """Return whether an annotator may keep working on a task.
+
+    They may if the lease has not expired, or if no other annotator has taken their place since it expired.
+    """
     plan = store.assignment_plan()
     if (lease is not None and lease > store.clock()) or document in plan.checks:
         return True
     if plan.cells:
         return design_cells_storage.has_place(store, transaction, annotator)
     values = {"study": store.key, "protocol": protocol, "now": store.clock()}
-    (others,) = transaction.one(
+    (others,) = transaction.fetch_first(
         _COUNT_OTHER_ANNOTATORS, document=document, about=about, annotator=annotator, **values
     ) or (0,)
     return bool(others < plan.target_annotator_count(document, store.head.annotators_per_document))
-
-
-def _choose_next_item(store: Store, state: AnnotatorAssignmentState, annotator: str) -> str | None:
-    settings = store.head.settings
-    if settings.round:
-        return next(iter(state.free), None)
-    texts = len(state.given) + state.left if state.plan.cells else store.head.protocol.work.texts
-    return assignment_rules.next_first_pass_item(state, texts, settings.seed, annotator)
 
 
 def _create_task(
@@ -447,8 +436,8 @@ def _create_task(
 
 
 def insert_task(store: Store, transaction: Transaction, *, rest: Mapping[str, object], **values: object) -> int:
-    """A new task: an annotation that begins now. Returns its key."""
-    row = transaction.one(
+    """Insert a new draft task that starts now, and return its key."""
+    row = transaction.fetch_first(
         _INSERT_TASK,
         study=store.key,
         protocol=store.head.protocol.id,
@@ -463,7 +452,7 @@ def insert_task(store: Store, transaction: Transaction, *, rest: Mapping[str, ob
 
 
 def _build_task_meta(store: Store, transaction: Transaction, annotator: str, document: str, number: int) -> TaskMeta:
-    """What statistics want to know about how a text was given out."""
+    """Build the `meta` of a task: the facts about its assignment that statistics need."""
     head, seed = store.head, store.head.settings.seed
     pair = head.protocol.work.unit == "pair"
     circumstances = TaskMeta(
@@ -478,5 +467,5 @@ def _build_task_meta(store: Store, transaction: Transaction, annotator: str, doc
     if assignment_rules.is_shown_without_machine_marks(seed, document, head.settings.offer.blind):
         return replace(circumstances, blind=True)
     who = {"study": store.key, "protocol": head.protocol.id, "annotator": head.settings.offer.annotator}
-    machine_marks = transaction.all(_SELECT_MACHINE_MARKS, document=document, **who)
+    machine_marks = transaction.fetch_all(_SELECT_MACHINE_MARKS, document=document, **who)
     return replace(circumstances, offered=tuple(id for (id,) in machine_marks))

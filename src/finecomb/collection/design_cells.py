@@ -1,8 +1,8 @@
-"""Filling the cells of a design with accepted people: how each cell stands, and who is assigned to which.
+"""Cells of a design: the number of accepted people in each, and the assignment of people to cells.
 
-A person is accepted who handed in all texts and was not excluded. A place is held for somebody who is at work. So a
-cell is given out as long as those accepted and those at work are fewer than it needs, and excluding somebody reopens a
-place, unless the design says that it stays closed.
+A person is accepted once they have submitted all texts and are not excluded. A place is held for each person who is
+working. A cell stays open while it has fewer accepted and working people than it needs. Excluding a person reopens
+their place, unless the design keeps it closed.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from finecomb.core.design import DesignCell
 from finecomb.core.records import Annotator, Answers
 
 CellMemberStatus = Literal["accepted", "working", "gone", "excluded"]
-"""How somebody who was assigned to a cell counts in it; `gone` stopped and did not come back in time."""
+"""Status of a person in their cell; `gone` means that they stopped and did not return in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellMember:
-    """Somebody who was assigned to a cell, as far as filling it goes."""
+    """Person assigned to a cell, with the facts from which their status is derived."""
 
     annotator: str
     cell: str
     excluded: bool
     held: float | None
-    """Until when the place is held."""
+    """Time until which the person's place is held."""
     submitted: int
-    """Texts handed in and not set aside."""
+    """Number of submitted texts that are not excluded."""
     is_busy: bool
-    """Whether a text is kept for them at the moment."""
+    """True while the person holds a lease on a text."""
 
 
 def member_status(person: CellMember, needed: int, now: float) -> CellMemberStatus:
-    """How a person counts in a cell where everybody hands in `needed` texts."""
+    """Return the status of a person in a cell that requires `needed` texts."""
     if person.excluded:
         return "excluded"
     if person.submitted >= needed:
@@ -45,7 +45,7 @@ def member_status(person: CellMember, needed: int, now: float) -> CellMemberStat
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """How a cell is filled at a moment."""
+    """Number of people in a cell by status."""
 
     cell: DesignCell
     accepted: int = 0
@@ -55,24 +55,24 @@ class CellState:
 
     @property
     def closed_place_count(self) -> int:
-        """Places of people who were excluded that are not given to anybody else."""
+        """Number of places of excluded people that stay closed."""
         return 0 if self.cell.reopen else min(self.excluded, max(0, self.cell.people - self.accepted))
 
     @property
     def open_place_count(self) -> int:
-        """How many more people can be assigned to it now."""
+        """Number of people who can be assigned to the cell now."""
         return max(0, self.cell.people - self.accepted - self.working - self.closed_place_count)
 
     @property
     def is_full(self) -> bool:
-        """Whether it waits for nobody any more."""
+        """True when the cell needs no more people."""
         return self.accepted + self.closed_place_count >= self.cell.people
 
 
 def cell_states(
     cells: Sequence[DesignCell], people: Iterable[CellMember], needed: Mapping[str, int], now: float
 ) -> list[CellState]:
-    """How each cell is filled; `needed` are the texts that a person hands in there, by cell."""
+    """Return the state of each cell. `needed` is the number of texts that a person must submit, by cell."""
     counts: dict[tuple[str, CellMemberStatus], int] = {}
     for person in people:
         if person.cell in needed:
@@ -91,25 +91,26 @@ def cell_states(
 
 
 def choose_cell(states: Iterable[CellState], survey: Answers, seed: int, annotator: str) -> DesignCell | None:
-    """The cell that somebody new is assigned to: the one furthest from full; among equals, the seed decides.
+    """Choose the open cell with the lowest share of places taken. The seed breaks ties.
 
-    None when every cell that they are eligible for is full or given out.
+    Return None when no cell for which the person is eligible has an open place.
     """
-    candidates = [state for state in states if state.open_place_count and state.cell.admits(survey)]
-    chosen = min(candidates, key=lambda state: _cell_fill_rank(state, seed, annotator), default=None)
-    return chosen.cell if chosen else None
-
-
-def _cell_fill_rank(state: CellState, seed: int, annotator: str) -> tuple[float, int]:
-    share = (state.accepted + state.working) / state.cell.people
-    return share, seeded_hash(seed, annotator, "cell", state.cell.name)
+    candidates = [state for state in states if state.open_place_count and state.cell.accepts_annotator(survey)]
+    ranks = {
+        state.cell.name: (
+            (state.accepted + state.working) / state.cell.people,
+            seeded_hash(seed, annotator, "cell", state.cell.name),
+        )
+        for state in candidates
+    }
+    return min((state.cell for state in candidates), key=lambda cell: ranks[cell.name], default=None)
 
 
 def is_eligible_for_any_cell(cells: Iterable[DesignCell], survey: Answers) -> bool:
-    """Whether somebody with these answers to the survey may take part in any cell."""
-    return any(cell.admits(survey) for cell in cells)
+    """Return whether survey answers make a person eligible for any cell."""
+    return any(cell.accepts_annotator(survey) for cell in cells)
 
 
 def with_cell(annotator: Annotator, cell: DesignCell) -> Annotator:
-    """The annotator in a cell: its name, its factors and its condition are stored with them."""
+    """Return a copy of the annotator with the name, factors and condition of a cell."""
     return annotator.model_copy(update={"cell": cell.name, "factors": dict(cell.factors), "condition": cell.condition})

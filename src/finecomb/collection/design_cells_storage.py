@@ -1,4 +1,4 @@
-"""The cells of a study's design in the database: how each is filled, and who has a place in one. Writer jobs."""
+"""Storage of design cells: the state of each cell and the places held in it. Runs on the writer thread."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ import sqlalchemy as sa
 from finecomb.collection import annotator_storage, design_cells, onboarding
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Transaction
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 from finecomb.collection.design_cells import CellMember, CellState
-from finecomb.core.records import Annotator
 
 if TYPE_CHECKING:
     from finecomb.collection.database.store import Store
 
 
 class StudyFullError(Exception):
-    """Somebody new comes when every place in the design is taken; nothing is kept about them."""
+    """Sign-in of a new person when all places of the design are taken. No data about the person is stored."""
 
 
 PlaceStatus = Literal["held", "later", "full", "not-eligible"]
-"""Whether somebody has a place: held, given after the survey, none any more, or none for these answers."""
+"""Status of a person's place: held, assigned after the survey, no place left, or person not eligible."""
 _A, _P = tables.annotation.c, tables.annotator.c
 _IS_COUNTED_WORK = sa.and_(
     _A.study == _P.study,
     _A.annotator == _P.id,
-    _A.protocol == bind_parameter("protocol"),
+    _A.protocol == named_sql_placeholder("protocol"),
     _A.phase == "work",
     _A.round == 0,
     _A.excluded == 0,
@@ -39,35 +38,37 @@ _SELECT_MEMBERS = (
         _P.excluded,
         _P.held,
         sa.func.sum(sa.case((_A.status == "submitted", 1), else_=0)),
-        sa.func.sum(sa.case((sa.and_(_A.status == "draft", _A.lease > bind_parameter("now")), 1), else_=0)),
+        sa.func.sum(sa.case((sa.and_(_A.status == "draft", _A.lease > named_sql_placeholder("now")), 1), else_=0)),
     )
     .select_from(tables.annotator.outerjoin(tables.annotation, _IS_COUNTED_WORK))
-    .where(_P.study == bind_parameter("study"), _P.kind == "human", _P.cell != "")
+    .where(_P.study == named_sql_placeholder("study"), _P.kind == "human", _P.cell != "")
     .group_by(_P.id, _P.cell, _P.excluded, _P.held)
 )
-_SELECT_MEMBERS_OF_CELL = _SELECT_MEMBERS.where(_P.cell == bind_parameter("cell"))
-_SELECT_MEMBER = _SELECT_MEMBERS.where(_P.id == bind_parameter("annotator"))
-_SELECT_CELL = sa.select(_P.cell).where(_P.study == bind_parameter("study"), _P.id == bind_parameter("annotator"))
+_SELECT_MEMBERS_OF_CELL = _SELECT_MEMBERS.where(_P.cell == named_sql_placeholder("cell"))
+_SELECT_MEMBER = _SELECT_MEMBERS.where(_P.id == named_sql_placeholder("annotator"))
+_SELECT_CELL = sa.select(_P.cell).where(
+    _P.study == named_sql_placeholder("study"), _P.id == named_sql_placeholder("annotator")
+)
 _UPDATE_HOLD = (
     sa.update(tables.annotator)
-    .values(held=bind_parameter("until"))
-    .where(_P.study == bind_parameter("of"), _P.id == bind_parameter("who"))
+    .values(held=named_sql_placeholder("until"))
+    .where(_P.study == named_sql_placeholder("of"), _P.id == named_sql_placeholder("who"))
 )
 
 
 def read_cell_states(store: Store, transaction: Transaction) -> list[CellState]:
-    """How each cell of the design is filled now."""
+    """Return the current state of each cell of the design."""
     return _build_cell_states(store, _read_cell_members(store, transaction, _SELECT_MEMBERS))
 
 
 def _read_cell_members(
     store: Store, transaction: Transaction, which: sa.Select[Any], **more: object
 ) -> list[CellMember]:
-    """Those who were assigned to a cell: everybody, those of one cell, or one person."""
+    """Return the members of all cells, the members of one cell, or a single member."""
     values = {"study": store.key, "protocol": store.head.protocol.id, "now": store.clock(), **more}
     return [
         CellMember(id, name, bool(excluded), held, int(submitted or 0), bool(busy))
-        for id, name, excluded, held, submitted, busy in transaction.all(which, **values)
+        for id, name, excluded, held, submitted, busy in transaction.fetch_all(which, **values)
     ]
 
 
@@ -78,8 +79,8 @@ def _build_cell_states(store: Store, people: list[CellMember], cell: str = "") -
 
 
 def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
-    """Whether somebody's place in their cell is held, or still free although it is not."""
-    (cell,) = transaction.one(_SELECT_CELL, study=store.key, annotator=annotator) or ("",)
+    """Return whether an annotator's place in their cell is held for them or still free."""
+    (cell,) = transaction.fetch_first(_SELECT_CELL, study=store.key, annotator=annotator) or ("",)
     place = store.assignment_plan().cells.get(str(cell))
     if place is None:
         return False
@@ -93,27 +94,30 @@ def has_place(store: Store, transaction: Transaction, annotator: str) -> bool:
     return any(state.open_place_count for state in _build_cell_states(store, in_cell, str(cell)))
 
 
-# --- coming in ---------------------------------------------------------------------------------------------------
+# --- sign-in -----------------------------------------------------------------------------------------------------
 
 
 def has_open_place(store: Store, transaction: Transaction) -> bool:
-    """Whether somebody new could be assigned to a cell; always so without a design."""
+    """Return whether a new person could be assigned to a cell. Always true without a design."""
     return not store.assignment_plan().cells or any(
         state.open_place_count for state in read_cell_states(store, transaction)
     )
 
 
 def hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceStatus:
-    """Hold a place in a cell for somebody who is here: their own, else the one they are assigned to now."""
-    person = annotator_storage.get_annotator(store, transaction, annotator)
-    if person.cell in store.assignment_plan().cells:
+    """Hold a place in a cell for an annotator. If they have no cell, assign one."""
+    person, cells = annotator_storage.get_annotator(store, transaction, annotator), store.assignment_plan().cells
+    # The cell may depend on survey answers that the person has not given yet.
+    survey = onboarding.find_step_record(store.head.protocol, person, "survey")
+    depends_on_survey = "survey" not in store.head.settings.skip and any(
+        place.cell.eligible for place in cells.values()
+    )
+    if person.cell in cells:
         if not has_place(store, transaction, annotator):
             return "full"
-    elif _needs_survey_first(store, person):
+    elif depends_on_survey and (survey is None or survey.done is None):
         return "later" if has_open_place(store, transaction) else "full"
-    elif not design_cells.is_eligible_for_any_cell(
-        [place.cell for place in store.assignment_plan().cells.values()], person.survey
-    ):
+    elif not design_cells.is_eligible_for_any_cell([place.cell for place in cells.values()], person.survey):
         return "not-eligible"
     else:
         states, seed = read_cell_states(store, transaction), store.head.settings.seed
@@ -122,19 +126,10 @@ def hold_place(store: Store, transaction: Transaction, annotator: str) -> PlaceS
             return "full"
         annotator_storage.replace_annotator(store, transaction, design_cells.with_cell(person, chosen))
     until = store.clock() + 60 * store.head.settings.lease
-    transaction.run(_UPDATE_HOLD, of=store.key, who=annotator, until=until)
+    transaction.execute(_UPDATE_HOLD, of=store.key, who=annotator, until=until)
     return "held"
 
 
 def release_place(store: Store, transaction: Transaction, annotator: str) -> None:
-    """Give somebody's place to others: they did not pass the qualification."""
-    transaction.run(_UPDATE_HOLD, of=store.key, who=annotator, until=None)
-
-
-def _needs_survey_first(store: Store, person: Annotator) -> bool:
-    """Whether the cell depends on answers to the survey that are not there yet."""
-    protocol, settings = store.head.protocol, store.head.settings
-    if not any(place.cell.eligible for place in store.assignment_plan().cells.values()) or "survey" in settings.skip:
-        return False
-    record = onboarding.find_step_record(protocol, person, "survey")
-    return record is None or record.done is None
+    """Release the place of an annotator who did not pass the qualification."""
+    transaction.execute(_UPDATE_HOLD, of=store.key, who=annotator, until=None)

@@ -1,4 +1,4 @@
-"""Exercises and tests from texts of one's own: what an adjudicated text teaches, and a protocol with it."""
+"""Training exercises and qualification tests built from a study's adjudicated texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, pa
 from finecomb.core.practice import Exercise, Qualification, QualificationPart, Solution, Training
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
-from finecomb.core.span import TEXT
+from finecomb.core.span import TEXT_PART
 from finecomb.core.study import Study
 
 _TOTAL_POINTS = 100.0
@@ -17,11 +17,12 @@ _EXPLANATION_QUESTIONS = ("explanation", "reason", "why", "comment")
 
 
 def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
-    """A text as an exercise whose solution is its gold: marks, answers and the answers about its parts."""
+    """Build an exercise from a text, with its gold marks and answers as the solution."""
     units = {(unit.start, unit.end): unit.answers for unit in gold.units}
-    segments = tuple(_unique_opening(document.text, segment.start) for segment in document.segments)
+    segments = tuple(_unique_opening_words(document.text, segment.start) for segment in document.segments)
+    words = re.sub(r"[^a-z0-9]+", "-", document.id.lower()).strip("-") or "text"
     return Exercise(
-        name=_exercise_name(document.id),
+        name=words if words[0].isalpha() else f"text-{words}",
         text=document.text,
         context=document.context,
         segments=segments,
@@ -33,9 +34,9 @@ def exercise_from_gold(document: Document, gold: Annotation) -> Exercise:
 
 
 def exercises_from_study(study: Study, documents: Sequence[str], protocol: Protocol, gold: str = "") -> list[Exercise]:
-    """Return adjudicated texts as exercises, whose solution is the submitted work of `gold` with `protocol`.
+    """Build exercises from adjudicated texts. The solutions are the submitted annotations by `gold` under `protocol`.
 
-    Without `gold` it is the gold annotator's, or the only annotator's.
+    Without `gold`, the solutions come from the gold annotator, or from the only annotator.
     """
     from finecomb.statistics.gold.gold_and_judges import find_gold_annotator
 
@@ -43,41 +44,36 @@ def exercises_from_study(study: Study, documents: Sequence[str], protocol: Proto
     exercises = []
     for id in documents:
         if id not in document_by_id:
-            raise FinecombError(f"no text is called {id!r}{did_you_mean(id, study.documents['id'].head(5000))}")
+            raise FinecombError(f"unknown text {id!r}{did_you_mean(id, study.documents['id'].head(5000))}")
         annotator = gold or find_gold_annotator(study)
         wanted = (id, annotator, protocol.id, "submitted")
-        found = (one for one in study.iter_annotations() if _key_of(one) == wanted)
-        if (solution := next(found, None)) is None:
+        candidates = (
+            annotation
+            for annotation in study.iter_annotations()
+            if (annotation.document, annotation.annotator, annotation.protocol, annotation.status) == wanted
+        )
+        if (solution := next(candidates, None)) is None:
             raise ParameterError(
-                f"{id}: has no annotation of {annotator!r}; adjudicate it first, or name others with {param('gold')}",
+                f"text {id!r} has no submitted annotation by {annotator!r} with protocol {protocol.id}; adjudicate the "
+                f"text, or name another annotator with {param('gold')}",
                 parameter="gold",
             )
         exercises.append(exercise_from_gold(document_by_id[id], solution))
     return exercises
 
 
-def _key_of(annotation: Annotation) -> tuple[str, str, str, str]:
-    return annotation.document, annotation.annotator, annotation.protocol, annotation.status
-
-
-def _exercise_name(id: str) -> str:
-    """A name made of a document's id."""
-    words = re.sub(r"[^a-z0-9]+", "-", id.lower()).strip("-") or "text"
-    return words if words[0].isalpha() else f"text-{words}"
-
-
 def _solution_from_mark(document: Document, mark: Mark) -> Solution:
     span = mark.spans[0]
-    text = document.part(span.part) or ""
+    text = document.part_text(span.part) or ""
     is_gap = span.start == span.end
-    words = _unique_opening(text, span.start) if is_gap else text[span.start : span.end]
+    words = _unique_opening_words(text, span.start) if is_gap else text[span.start : span.end]
     earlier = mark.antecedents.quotes[0] if mark.antecedents and mark.antecedents.quotes else ""
     reasons = [str(mark.answers[name]) for name in _EXPLANATION_QUESTIONS if mark.answers.get(name)]
     return Solution(
         quote="" if is_gap else words,
         before=words if is_gap else "",
         label=mark.label,
-        nth=_occurrence_number(text, words, span.start),
+        nth=sum(text.startswith(words, position) for position in range(span.start + 1)),
         part=span.part,
         antecedent=earlier if any(earlier in part for part in (document.text, *document.context.values())) else "",
         answers={name: answer for name, answer in mark.answers.items() if name not in _EXPLANATION_QUESTIONS},
@@ -85,43 +81,46 @@ def _solution_from_mark(document: Document, mark: Mark) -> Solution:
     )
 
 
-def _occurrence_number(text: str, words: str, start: int) -> int:
-    """Which occurrence of some words begins there, counted from 1."""
-    return sum(text.startswith(words, at) for at in range(start + 1))
-
-
-def _unique_opening(text: str, start: int) -> str:
-    """The words that begin there, as many as tell the place from every other."""
+def _unique_opening_words(text: str, start: int) -> str:
+    """Return the shortest sequence of whole words from `start` that does not occur earlier in the text."""
     for end in range(start + 1, len(text) + 1):
         if text.find(text[start:end]) == start and (end == len(text) or not text[end].isalnum()):
             return text[start:end]
-    raise FinecombError(f"no words of its own stand at character {start:,} of the text, so it cannot be an exercise")
+    raise FinecombError(
+        f"the omission at character {start:,} cannot be quoted, because the words after it also occur earlier in the "
+        "text; select another text"
+    )
 
 
-# --- a protocol with them ----------------------------------------------------------------------------------------
+# --- protocols with exercises ------------------------------------------------------------------------------------
 
 
-def with_training_exercises(protocol: Protocol, exercises: Sequence[Exercise], version: str = "") -> Protocol:
-    """The protocol with more exercises in its training, in a version of its own."""
+def protocol_with_training_exercises(protocol: Protocol, exercises: Sequence[Exercise], version: str = "") -> Protocol:
+    """Return a new version of the protocol with additional training exercises."""
     training = protocol.training or Training()
     more = training.model_copy(update={"exercises": (*training.exercises, *exercises)})
     return _revise_protocol(protocol, version, training=more)
 
 
-def with_qualification_test(
+def protocol_with_qualification_test(
     protocol: Protocol, exercises: Sequence[Exercise], share: float, precision: float, version: str = ""
 ) -> Protocol:
-    """The protocol whose test is to find the errors of these texts: so large a `share` of them, which is `pass_at`.
+    """Return a new version of the protocol in which the qualification test is to find the errors in the given texts.
 
-    Marks count by their place, whatever the label; at least the share `precision` of them has to be right.
+    The pass mark is `share` of the points. A mark is right if its position is right, whatever its label, and at least
+    the share `precision` of the marks must be right.
     """
     empty = [exercise.name for exercise in exercises if not exercise.solutions]
     if empty:
-        raise FinecombError(f"{empty[0]}: has no marks to find, so it is no test; choose a text with errors")
+        raise FinecombError(f"{empty[0]}: a qualification text needs at least one mark; select a text with errors")
+    texts = "a text" if len(exercises) == 1 else f"{len(exercises)} texts"
+    lines = [f"Mark all errors in {texts}, as you would in the study. The pass mark is {share:.0%} of the points."]
+    lines += ["A mark counts when it overlaps an error, whatever its error type."]
+    lines += [f"At least {precision:.0%} of your marks must be right."] if precision else []
     part = QualificationPart(
         name="own-texts",
-        title="Texts whose errors are known",
-        intro=_qualification_intro(exercises, share, precision),
+        title="Texts with known errors",
+        intro=" ".join([*lines, "You will see the solution afterwards."]),
         points=round(_TOTAL_POINTS / len(exercises), 6),
         exercises=tuple(exercises),
         match="place",
@@ -132,23 +131,15 @@ def with_qualification_test(
     )
 
 
-def _qualification_intro(exercises: Sequence[Exercise], share: float, precision: float) -> str:
-    texts = "a text" if len(exercises) == 1 else f"{len(exercises)} texts"
-    lines = [f"Mark all errors of {texts}, as you would in the study. You pass with {share:.0%} of the points."]
-    lines += ["A mark counts when it overlaps an error, whatever type you gave it."]
-    lines += [f"At least {precision:.0%} of your marks have to be right."] if precision else []
-    return " ".join([*lines, "The solution is shown afterwards."])
-
-
 def _revise_protocol(protocol: Protocol, version: str, **fields: object) -> Protocol:
-    changed = protocol.model_dump() | {"version": version or _next_own_version(protocol.version)} | fields
+    changed = protocol.model_dump() | {"version": version or _next_custom_version(protocol.version)} | fields
     return Protocol.model_validate(changed)
 
 
-def _next_own_version(version: str) -> str:
-    """A version of one's own: `2` becomes `2-own`, then `2-own-2`.
+def _next_custom_version(version: str) -> str:
+    """Return the next version of an adapted protocol: `2` becomes `2-own`, then `2-own-2`.
 
-    >>> _next_own_version("2"), _next_own_version("2-own"), _next_own_version("2-own-2")
+    >>> _next_custom_version("2"), _next_custom_version("2-own"), _next_custom_version("2-own-2")
     ('2-own', '2-own-2', '2-own-3')
     """
     stem, mark, number = version.partition("-own")
@@ -156,8 +147,8 @@ def _next_own_version(version: str) -> str:
 
 
 def solvability_warnings(protocol: Protocol, exercises: Sequence[Exercise]) -> Iterator[str]:
-    """What annotators could not see or mark in an exercise, in words."""
+    """Yield a warning for each exercise whose solutions annotators cannot see or mark."""
     for exercise in exercises:
-        hidden = [solution for solution in exercise.solutions if solution.part != TEXT]
+        hidden = [solution for solution in exercise.solutions if solution.part != TEXT_PART]
         if hidden and protocol.work.context == "hidden":
-            yield f"{exercise.name}: {len(hidden)} marks stand in contexts that the protocol hides"
+            yield f"{exercise.name}: {len(hidden)} marks are in contexts that the protocol hides"

@@ -1,7 +1,7 @@
-"""Onboarding: what an annotator reads, practises and is tested on before the work, and in which order.
+"""Onboarding: the pages, exercises and tests that precede the work, and their order.
 
-Everything that says how far somebody is stands in their `Annotator` record (`survey`, `qualification`, `AnnotatorMeta`)
-and in the exercises they handed in. So what comes next is a function of records, and nothing else is kept.
+All progress is stored in the `Annotator` record (`survey`, `qualification`, `AnnotatorMeta`) and in the submitted
+exercises. The next step is therefore a function of these records.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from typing import Any, Literal, TypeAlias
 from finecomb.collection.annotator_meta import AnnotatorMeta, StepRecord, with_other_qualifications, with_step_records
 from finecomb.collection.practice_rounds import annotator_practice_rounds, practised_condition
 from finecomb.core.practice import Choice, Exercise, QualificationPart
-from finecomb.core.protocol import Condition, Protocol
+from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, OnboardingPhase, QualificationRecord, Settings
 
 FinishedItems = Collection[tuple[str, int]]
-"""Document and round of every exercise and question that was handed in (or set aside)."""
+"""Document ID and round of each exercise and question that was submitted or excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A page to read or to answer; done when its reader says so."""
+    """Onboarding page to read or to answer. It is done once the annotator confirms it."""
 
     id: str
     kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
     phase: OnboardingPhase
     part: QualificationPart | None = None
-    """Of the qualification."""
+    """Part of the qualification to which the page belongs, or None."""
     round: int = 0
-    """Of the qualification: the attempt, counted from 0."""
+    """Number of the qualification attempt, counted from 0."""
     label: str = ""
-    """The label that a page is about."""
+    """Label that the page explains; empty for other pages."""
     number: int = 0
-    """Of a practice round: counted from 1; 0 for any other page."""
+    """Number of the practice round, counted from 1; 0 for other pages."""
     of: int = 0
-    """Of a practice round: how many there are."""
+    """Total number of practice rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class PracticeItem:
-    """An exercise or a multiple-choice question; done when it was handed in."""
+    """Exercise or multiple-choice question. It is done once it is submitted."""
 
     document: str
     phase: Literal["training", "qualification"]
     given: Exercise | Choice
     number: int
-    """Counted from 1 in its part."""
+    """Position in the training or in its part of the qualification, counted from 1."""
     of: int
     part: QualificationPart | None = None
-    """Of the qualification."""
+    """Part of the qualification to which the item belongs; None in the training."""
     round: int = 0
-    """The attempt, counted from 0."""
+    """Number of the qualification attempt, counted from 0."""
 
 
 StepOrItem: TypeAlias = Step | PracticeItem
@@ -62,7 +62,7 @@ SectionState = Literal["done", "now", "ahead"]
 
 @dataclass(frozen=True, slots=True)
 class OnboardingSection:
-    """A section of the progress bar: a phase of the way, and whether it is done."""
+    """Section of the progress bar: a phase and whether it is done, current or ahead."""
 
     phase: Literal["survey", "instructions", "training", "qualification", "work"]
     state: SectionState
@@ -74,7 +74,7 @@ class OnboardingSection:
 def next_onboarding_step(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
 ) -> StepOrItem | OnboardingOutcome:
-    """The first stop that is not done; after the last one `work`, or `screened-out` for who did not pass."""
+    """Return the first open step or, when none is open, `work`, or `screened-out` after a failed qualification."""
     return _first_open_step(
         protocol, settings, annotator, list_steps_with_completion(protocol, settings, annotator, finished)
     )
@@ -86,24 +86,36 @@ def _first_open_step(
     for stop, is_done in route:
         if not is_done:
             return stop
-    return "screened-out" if _has_failed_qualification(protocol, settings, annotator) else "work"
+    test = protocol.qualification
+    if test is None or "qualification" in settings.skip or _has_passed_qualification(protocol, annotator):
+        return "work"
+    return "screened-out" if _graded_attempt_count(protocol, annotator) >= test.attempts else "work"
 
 
 def list_steps_with_completion(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems
 ) -> list[tuple[StepOrItem, bool]]:
-    """Every stop before the work in order, and whether it is done; a further attempt is there once it is needed."""
-    done_steps = AnnotatorMeta.from_annotator(annotator).done_steps(protocol.id)
-    return [
-        (stop, _is_step_done(stop, protocol, annotator, done_steps, finished))
-        for stop in _iter_steps(protocol, settings, annotator, finished)
-    ]
+    """Return all onboarding steps in order, and whether each is done. A further attempt is listed once it is needed."""
+    done_steps = AnnotatorMeta.from_annotator(annotator).done_step_ids(protocol.id)
+    has_passed = _has_passed_qualification(protocol, annotator)
+    steps = []
+    for stop in _iter_steps(protocol, settings, annotator, finished):
+        if isinstance(stop, Step):
+            # Earlier versions showed all practice rounds on one page, in the step `examples`.
+            is_done = stop.id in done_steps or (stop.number > 0 and "examples" in done_steps)
+        else:
+            is_done = (stop.document, stop.round) in finished
+        # Passing the test ends the training, except for a condition's material, which only the settings can skip.
+        if stop.phase == "training" and has_passed and not (isinstance(stop, Step) and stop.kind == "examples"):
+            is_done = True
+        steps.append((stop, is_done))
+    return steps
 
 
 def progress_bar_sections(
     protocol: Protocol, settings: Settings, annotator: Annotator, finished: FinishedItems, is_over: bool
 ) -> list[OnboardingSection]:
-    """The sections of the progress bar; `is_over` says that there is no work left."""
+    """Return the sections of the progress bar. With `is_over`, the work phase counts as done."""
     route = list_steps_with_completion(protocol, settings, annotator, finished)
     step = _first_open_step(protocol, settings, annotator, route)
     open_phases = {stop.phase for stop, is_done in route if not is_done}
@@ -117,55 +129,33 @@ def progress_bar_sections(
     return [*sections, OnboardingSection("work", ("done" if is_over else "now") if step == "work" else "ahead")]
 
 
-def _is_step_done(
-    stop: StepOrItem, protocol: Protocol, annotator: Annotator, done_steps: set[str], finished: FinishedItems
-) -> bool:
-    if stop.phase == "training" and _has_passed_qualification(protocol, annotator) and not _is_condition_step(stop):
-        return True
-    if isinstance(stop, Step):
-        return stop.id in done_steps or (stop.number > 0 and "examples" in done_steps)  # one page for all, before
-    return (stop.document, stop.round) in finished
-
-
-def _is_condition_step(stop: StepOrItem) -> bool:
-    """Whether it is what an arm of an experiment is about; nothing but the settings spares it anybody."""
-    return isinstance(stop, Step) and stop.kind == "examples"
-
-
 # --- the qualification -------------------------------------------------------------------------------------------
 
 
-def qualification_result(protocol: Protocol, annotator: Annotator) -> QualificationRecord | None:
-    """The result of somebody in the qualification of exactly this protocol."""
+def find_qualification_record(protocol: Protocol, annotator: Annotator) -> QualificationRecord | None:
+    """Return the qualification result of an annotator for exactly this protocol, or None."""
     return next((result for result in _all_qualification_records(annotator) if result.protocol == protocol.id), None)
 
 
-def with_qualification(annotator: Annotator, result: QualificationRecord) -> Annotator:
-    """The annotator with a result; those under other protocols are kept in their `AnnotatorMeta`."""
+def with_qualification_record(annotator: Annotator, result: QualificationRecord) -> Annotator:
+    """Return a copy of the annotator with a qualification result. Other protocols' results move to `AnnotatorMeta`."""
     others = [other for other in _all_qualification_records(annotator) if other.protocol != result.protocol]
     return with_other_qualifications(annotator, others).model_copy(update={"qualification": result})
 
 
 def _all_qualification_records(annotator: Annotator) -> list[QualificationRecord]:
     latest = [annotator.qualification] if annotator.qualification else []
-    return [*latest, *AnnotatorMeta.from_annotator(annotator).qualifications]
-
-
-def _has_failed_qualification(protocol: Protocol, settings: Settings, annotator: Annotator) -> bool:
-    test = protocol.qualification
-    if test is None or "qualification" in settings.skip or _has_passed_qualification(protocol, annotator):
-        return False
-    return _graded_attempt_count(protocol, annotator) >= test.attempts
+    return [*latest, *AnnotatorMeta.from_annotator(annotator).other_qualifications]
 
 
 def _has_passed_qualification(protocol: Protocol, annotator: Annotator) -> bool:
-    result = qualification_result(protocol, annotator)
+    result = find_qualification_record(protocol, annotator)
     return result is not None and result.passed
 
 
 def _graded_rounds(protocol: Protocol, annotator: Annotator) -> set[int]:
-    """The attempts that were graded."""
-    result = qualification_result(protocol, annotator)
+    """Return the numbers of the graded qualification attempts."""
+    result = find_qualification_record(protocol, annotator)
     return {attempt.round for attempt in result.attempts} if result else set()
 
 
@@ -173,7 +163,7 @@ def _graded_attempt_count(protocol: Protocol, annotator: Annotator) -> int:
     return max(_graded_rounds(protocol, annotator), default=-1) + 1
 
 
-# --- the whole way -----------------------------------------------------------------------------------------------
+# --- all steps ---------------------------------------------------------------------------------------------------
 
 
 def _iter_steps(
@@ -185,13 +175,25 @@ def _iter_steps(
     if protocol.instructions and "instructions" in phases:
         yield Step("instructions", "instructions", "instructions")
     if "training" in phases:
-        yield from _condition_steps(practised_condition(protocol, settings, annotator), annotator)
-    attempts = [stop for round in _attempt_rounds(protocol, annotator) for stop in _attempt_steps(protocol, round)]
+        # Pages of a condition: one page per practice round, or a single page to read
+        condition = practised_condition(protocol, settings, annotator)
+        rounds = len(annotator_practice_rounds(condition, annotator))
+        if not rounds and condition is not None and condition.instructions:
+            yield Step("examples", "examples", "training")
+        for number in range(1, rounds + 1):
+            yield Step(f"examples-{number}", "examples", "training", number=number, of=rounds)
+    test, has_passed = protocol.qualification, _has_passed_qualification(protocol, annotator)
+    attempts: list[StepOrItem] = []
+    if test is not None:
+        # There is no further attempt after passing or after the last attempt.
+        count = _graded_attempt_count(protocol, annotator)
+        due = 0 if has_passed or count >= test.attempts else 1
+        attempts = [stop for round in range(count + due) for stop in _attempt_steps(protocol, round)]
     begun = {
         stop.round for stop in attempts if isinstance(stop, PracticeItem) and (stop.document, stop.round) in finished
     }
-    if _has_passed_qualification(protocol, annotator) and not begun:
-        return  # somewhere else
+    if has_passed and not begun:
+        return  # the qualification was passed in another study
     if "training" in phases:
         yield from _training_steps(protocol)
     if "qualification" in phases:
@@ -202,15 +204,6 @@ def _iter_steps(
 _PHASES: tuple[OnboardingPhase, ...] = ("survey", "instructions", "training", "qualification")
 
 
-def _condition_steps(condition: Condition | None, annotator: Annotator) -> Iterator[Step]:
-    """The pages of an arm of the experiment: one for each practice round, or one with something to read."""
-    rounds = len(annotator_practice_rounds(condition, annotator))
-    if not rounds and condition is not None and condition.instructions:
-        yield Step("examples", "examples", "training")
-    for number in range(1, rounds + 1):
-        yield Step(f"examples-{number}", "examples", "training", number=number, of=rounds)
-
-
 def _training_steps(protocol: Protocol) -> Iterator[StepOrItem]:
     training = protocol.training
     if training is None:
@@ -219,15 +212,6 @@ def _training_steps(protocol: Protocol) -> Iterator[StepOrItem]:
         yield Step("training", "intro", "training")
     for number, exercise in enumerate(training.exercises, 1):
         yield PracticeItem(f"{protocol.id}/{exercise.name}", "training", exercise, number, len(training.exercises))
-
-
-def _attempt_rounds(protocol: Protocol, annotator: Annotator) -> range:
-    """Attempts that were made or are due; whoever passed or has none left gets no other."""
-    if protocol.qualification is None:
-        return range(0)
-    count = _graded_attempt_count(protocol, annotator)
-    more = 0 if _has_passed_qualification(protocol, annotator) or count >= protocol.qualification.attempts else 1
-    return range(count + more)
 
 
 def _attempt_steps(protocol: Protocol, round: int) -> Iterator[StepOrItem]:
@@ -250,22 +234,22 @@ def _qualification_part_items(protocol: Protocol, part: QualificationPart, round
 
 
 def practice_items_by_document(protocol: Protocol, round: int = 0) -> dict[str, PracticeItem]:
-    """Every exercise and question of training and of one attempt, by the ids of their texts."""
+    """Return the exercises and questions of the training and of one qualification attempt, by document ID."""
     parts = protocol.qualification.parts if protocol.qualification else ()
     tested = (item for part in parts for item in _qualification_part_items(protocol, part, round))
     return {item.document: item for item in (*_training_steps(protocol), *tested) if isinstance(item, PracticeItem)}
 
 
-# --- the records of steps ----------------------------------------------------------------------------------------
+# --- step records ------------------------------------------------------------------------------------------------
 
 
 def find_step_record(protocol: Protocol, annotator: Annotator, step: str) -> StepRecord | None:
-    """The record of when a step was shown and done under a protocol."""
+    """Return the record of an onboarding step under a protocol, or None when it was never shown."""
     return AnnotatorMeta.from_annotator(annotator).find_step_record(protocol.id, step)
 
 
 def with_updated_step_record(protocol: Protocol, annotator: Annotator, step: str, **facts: Any) -> Annotator:
-    """The annotator with facts about a step added: `shown`, `done`, `seconds`."""
+    """Return a copy of the annotator with updated facts about a step, such as `shown`, `done` and `seconds`."""
     progress = AnnotatorMeta.from_annotator(annotator)
     before = progress.find_step_record(protocol.id, step)
     record = replace(before or StepRecord(step, protocol.id), **facts)

@@ -1,4 +1,4 @@
-"""Before the work: pages, exercises and the test, as jobs for the writer."""
+"""Storage of onboarding: pages, exercises and the qualification. Runs on the writer thread."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from finecomb.collection import annotator_storage, assignment_storage, grading, 
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.rows import RejectedChange, iso_timestamp
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 from finecomb.collection.onboarding import OnboardingOutcome, PracticeItem, Step
 from finecomb.collection.practice_rounds import (
     annotator_practice_rounds,
-    guess_problem,
+    find_guess_problem,
     is_guess_right,
     practised_condition,
 )
@@ -35,7 +35,7 @@ _A = tables.annotation.c
 
 @dataclass(frozen=True, slots=True)
 class PracticeTask:
-    """An exercise or question that somebody was given."""
+    """Exercise or question assigned to an annotator."""
 
     id: str
     document: str
@@ -43,21 +43,21 @@ class PracticeTask:
     status: Literal["draft", "submitted", "excluded"]
     excluded: bool
     number: int | None
-    """Absent for one that came with a study's files."""
+    """Task number; None for a task imported with the study's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnboardingState:
-    """How far somebody is before the work."""
+    """Progress of an annotator in the onboarding."""
 
     annotator: Annotator
     practice: Sequence[PracticeTask]
     step: Step | PracticeItem | OnboardingOutcome
-    """What comes next: a page, an exercise, the work, or nothing for who did not pass."""
+    """Next page or exercise, or the outcome of the onboarding."""
 
     @property
     def finished_items(self) -> set[tuple[str, int]]:
-        """Document and round of every exercise that was handed in or set aside."""
+        """Document ID and round of each exercise that was submitted or excluded."""
         return _finished_items(self.practice)
 
 
@@ -68,9 +68,9 @@ def _finished_items(practice: Sequence[PracticeTask]) -> set[tuple[str, int]]:
 _SELECT_PRACTICE_TASKS = (
     sa.select(_A.id, _A.document, _A.round, _A.status, _A.excluded, _A.number)
     .where(
-        _A.study == bind_parameter("study"),
-        _A.annotator == bind_parameter("annotator"),
-        _A.protocol == bind_parameter("protocol"),
+        _A.study == named_sql_placeholder("study"),
+        _A.annotator == named_sql_placeholder("annotator"),
+        _A.protocol == named_sql_placeholder("protocol"),
         _A.phase != "work",
     )
     .order_by(_A.key)
@@ -78,9 +78,9 @@ _SELECT_PRACTICE_TASKS = (
 
 
 def read_onboarding_state(store: Store, transaction: Transaction, annotator: str) -> OnboardingState:
-    """How far somebody is on the way of the protocol in force; reads only."""
+    """Return the onboarding progress of an annotator under the current protocol, without changing anything."""
     protocol, settings = store.head.protocol, store.head.settings
-    tasks = transaction.all(_SELECT_PRACTICE_TASKS, study=store.key, annotator=annotator, protocol=protocol.id)
+    tasks = transaction.fetch_all(_SELECT_PRACTICE_TASKS, study=store.key, annotator=annotator, protocol=protocol.id)
     practice = tuple(PracticeTask(*row) for row in tasks)
     person = annotator_storage.get_annotator(store, transaction, annotator)
     return OnboardingState(
@@ -92,7 +92,7 @@ def read_onboarding_state(store: Store, transaction: Transaction, annotator: str
 
 
 def record_step_shown(store: Store, transaction: Transaction, annotator: Annotator, step: Step) -> None:
-    """Remember when a page was first shown."""
+    """Record the time at which a page was first shown."""
     protocol = store.head.protocol
     if onboarding.find_step_record(protocol, annotator, step.id) is None:
         person = onboarding.with_updated_step_record(protocol, annotator, step.id, shown=iso_timestamp(store.clock()))
@@ -102,7 +102,7 @@ def record_step_shown(store: Store, transaction: Transaction, annotator: Annotat
 def complete_step(
     store: Store, transaction: Transaction, annotator: str, step: str, answers: Answers, active: float
 ) -> int | RejectedChange:
-    """A page was read or answered; saying so twice is saying so once."""
+    """Record that an onboarding page was completed. Repeating the request changes nothing."""
     protocol, state = store.head.protocol, read_onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
         return RejectedChange("not-allowed")
@@ -111,12 +111,20 @@ def complete_step(
         return 0
     record = onboarding.find_step_record(protocol, state.annotator, step)
     if not isinstance(state.step, Step) or state.step.id != step or record is None or record.shown is None:
-        return RejectedChange("not-allowed", say="This page does not come now. Reload to go on where you are.")
+        return RejectedChange("not-allowed", say="This is not your current page. Reload the page to continue.")
     if state.step.number and record.guessed is None:
-        return RejectedChange("not-allowed", say="Decide for yourself first. Then you see the answer, and can go on.")
+        return RejectedChange("not-allowed", say="Select an answer first. You can continue after seeing the solution.")
     is_survey = state.step.kind == "survey"
-    if is_survey and (declined := _survey_answers_rejection(protocol, answers)):
-        return declined
+    if is_survey:
+        by_name = {question.name: question for question in protocol.survey}
+        for name, answer in answers.items():
+            unknown = f"{name!r} is not a question in this survey"
+            problem = by_name[name].answer_problem(answer) if name in by_name else unknown
+            if problem:
+                return RejectedChange("refused", say=f"Your answer was not accepted: {problem}.")
+        missing = tuple(f"steps/survey: {name}" for name in unanswered_questions(answers, protocol.survey))
+        if missing:
+            return RejectedChange("incomplete", missing=missing)
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     facts = {"done": iso_timestamp(store.clock()), "seconds": round(max(0.0, min(active, wall)), 3)}
     survey = {"survey": {**state.annotator.survey, **answers}} if is_survey else {}
@@ -130,7 +138,7 @@ def complete_step(
 def record_guess(
     store: Store, transaction: Transaction, annotator: str, step: str, guess: Answer | None, active: float
 ) -> tuple[Annotator, Step] | RejectedChange:
-    """Keep what somebody guesses in a practice round; a later guess does not replace the first."""
+    """Record an annotator's guess in a practice round. Only the first guess counts."""
     protocol, settings = store.head.protocol, store.head.settings
     state = read_onboarding_state(store, transaction, annotator)
     if state.annotator.excluded:
@@ -138,13 +146,13 @@ def record_guess(
     record = onboarding.find_step_record(protocol, state.annotator, step)
     now = state.step
     if not isinstance(now, Step) or now.id != step or not now.number or record is None or record.shown is None:
-        return RejectedChange("not-allowed", say="This page does not come now. Reload to go on where you are.")
+        return RejectedChange("not-allowed", say="This is not your current page. Reload the page to continue.")
     if record.guessed is not None:
         return state.annotator, now
     condition = practised_condition(protocol, settings, state.annotator)
     examples = annotator_practice_rounds(condition, state.annotator)[now.number - 1]
-    if problem := guess_problem(protocol, examples, guess):
-        return RejectedChange("refused", say=f"This guess was not accepted: {problem}.")
+    if problem := find_guess_problem(protocol, examples, guess):
+        return RejectedChange("refused", say=f"Your answer was not accepted: {problem}.")
     wall = store.clock() - datetime.fromisoformat(record.shown).timestamp()
     seconds = round(max(0.0, min(active, wall)), 3)
     facts = {"guess": guess, "guessed": iso_timestamp(store.clock()), "guess_seconds": seconds}
@@ -155,27 +163,17 @@ def record_guess(
     return person, now
 
 
-def _survey_answers_rejection(protocol: Protocol, answers: Answers) -> RejectedChange | None:
-    by_name = {question.name: question for question in protocol.survey}
-    for name, answer in answers.items():
-        problem = by_name[name].problem(answer) if name in by_name else f"{name!r} is not asked"
-        if problem:
-            return RejectedChange("refused", say=f"This answer was not accepted: {problem}.")
-    missing = tuple(f"steps/survey: {name}" for name in unanswered_questions(answers, protocol.survey))
-    return RejectedChange("incomplete", missing=missing) if missing else None
-
-
 # --- exercises ---------------------------------------------------------------------------------------------------
 
 _UPDATE_ADOPTED_TASK = (
     sa.update(tables.annotation)
-    .values(number=bind_parameter("new"), started=sa.func.coalesce(_A.started, bind_parameter("now")))
-    .where(_A.study == bind_parameter("of"), _A.id == bind_parameter("task"))
+    .values(number=named_sql_placeholder("new"), started=sa.func.coalesce(_A.started, named_sql_placeholder("now")))
+    .where(_A.study == named_sql_placeholder("of"), _A.id == named_sql_placeholder("task"))
 )
 
 
 def assign_practice_item(store: Store, transaction: Transaction, state: OnboardingState, item: PracticeItem) -> str:
-    """The task of an exercise: the open one, else a new one. Its place is nobody else's, so it has no lease."""
+    """Return the task of an exercise, assigning it if needed. It has no lease, because annotators do not share it."""
     tasks = [task for task in state.practice if (task.document, task.round) == (item.document, item.round)]
     id, number = tasks[0].id if tasks else secrets.token_hex(12), len(state.practice) + 1
     if not tasks:
@@ -185,17 +183,17 @@ def assign_practice_item(store: Store, transaction: Transaction, state: Onboardi
             store, transaction, id=id, phase=item.phase, about="", lease=None, rest=rest, **values
         )
     elif tasks[0].number is None:
-        transaction.run(_UPDATE_ADOPTED_TASK, of=store.key, task=id, new=number, now=iso_timestamp(store.clock()))
+        transaction.execute(_UPDATE_ADOPTED_TASK, of=store.key, task=id, new=number, now=iso_timestamp(store.clock()))
     return id
 
 
-# --- the test ----------------------------------------------------------------------------------------------------
+# --- qualification -----------------------------------------------------------------------------------------------
 
 
 def read_attempt_annotations(
     store: Store, transaction: Transaction, annotator: str, protocol: Protocol, round: int
 ) -> dict[str, Annotation]:
-    """What somebody did in one attempt, by the ids of its texts."""
+    """Return the annotations of one qualification attempt, by document ID."""
     attempt = sa.and_(
         _A.annotator == annotator, _A.protocol == protocol.id, _A.phase == "qualification", _A.round == round
     )
@@ -208,9 +206,9 @@ def read_attempt_annotations(
 def grade_attempt_if_complete(
     store: Store, transaction: Transaction, annotator: str, protocol: str, round: int
 ) -> None:
-    """After the last item of an attempt, keep its grade with the annotator.
+    """Grade a qualification attempt once all its items are submitted, and store the result with the annotator.
 
-    An attempt under a protocol that is no longer in force is left as it is: it decides nothing any more.
+    Attempts under an earlier protocol are not graded, because they no longer determine who qualifies.
     """
     in_force = store.head.protocol
     if in_force.id != protocol:
@@ -221,7 +219,7 @@ def grade_attempt_if_complete(
             annotator_storage.get_annotator(store, transaction, annotator),
             datetime.fromtimestamp(store.clock(), UTC),
         )
-        grade = grading.attempt_grade(in_force, annotations)
+        grade = grading.grade_attempt(in_force, annotations)
         annotator_storage.replace_annotator(
             store, transaction, grading.with_graded_attempt(in_force, person, grade, round, when)
         )

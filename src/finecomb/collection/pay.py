@@ -1,7 +1,7 @@
-"""What people earn and what a study costs: pay for texts handed in, for taking part, bonuses, fees and staff.
+"""Earnings and study costs: pay per text, base pay, bonuses, fees and staff.
 
-Pay is for work that was handed in, also when it was set aside later: whether somebody is paid is not for a statistic to
-decide. Worker ids come from `arrivals` and go into the files that platforms ask for, never into a record.
+Submitted work is paid even when it is excluded later, because exclusion affects only the statistics. Worker IDs come
+from `arrivals` and appear only in the files for platforms, never in a record.
 """
 
 from __future__ import annotations
@@ -27,95 +27,92 @@ from finecomb.core.records import Annotator, Settings
 from finecomb.core.study import Study
 
 ParticipationStage = Literal["invited", "working", "done", "screened-out"]
-"""`invited` has done nothing yet; whether somebody is excluded is said beside it."""
+"""Stage of a participant, excluded or not. `invited` means that the person has not started yet."""
 PayFileFormat = Literal["pay", "tasks", "prolific", "mturk"]
 
 
 @dataclass(frozen=True, slots=True)
 class Earnings:
-    """What one person did and earns."""
+    """Work and earnings of one person."""
 
     annotator: str
     worker: str
     session: str
-    """The platform's latest for this person."""
+    """ID of the person's latest session on the platform."""
     stage: ParticipationStage
     excluded: bool
     texts: int
-    """Handed in."""
+    """Number of submitted texts."""
     minutes: float
-    """Of active time on everything, from the survey to the last text."""
+    """Total active minutes, from the survey to the last text."""
     pay: float
     bonus: Bonus
     cell: str = ""
-    """Of the study's design; empty without one."""
+    """Cell of the study's design; empty without a design."""
     base: float = 0
-    """The part of the pay that is for taking part."""
+    """Base pay for taking part, which is included in `pay`."""
     platform: str = ""
     place: str = ""
-    """The platform's latest id of the study or HIT."""
+    """ID of the person's latest study or HIT on the platform."""
     tasks: tuple[FinishedBatch, ...] = ()
-    """Finished tasks on the platform, where the study is cut into such."""
+    """Finished tasks on the platform; empty unless the study is divided into tasks."""
     rewarded: float | None = None
-    """What the platform itself pays for finished tasks; None where it pays everything but the bonus."""
+    """Reward that the platform pays; None when it pays everything except the bonus."""
 
     @property
     def total(self) -> float:
-        """Pay and bonus."""
+        """Pay plus bonus."""
         return self.pay + self.bonus.amount
 
     @property
     def unbatched_text_count(self) -> int:
-        """Texts handed in that belong to no finished task."""
+        """Number of submitted texts that do not belong to a finished task."""
         return self.texts - sum(task.texts for task in self.tasks)
 
     @property
     def bonus_owed(self) -> float:
-        """What is to be paid as a bonus: everything beyond what the platform itself pays."""
+        """Amount to pay as a bonus: all earnings that the platform's reward does not cover."""
         return self.bonus.amount if self.rewarded is None else max(0.0, round(self.total - self.rewarded, 9))
 
     @property
     def bonus_reason(self) -> str:
-        """Why a bonus is owed, in words for its receiver."""
+        """Reason for the bonus, as shown to the person."""
         parts = [self.bonus.reason] if self.bonus.amount else []
         if self.rewarded is not None and self.pay > self.rewarded:
             parts += ["taking part"] if self.base else []
             parts += [f"{self.unbatched_text_count} more texts"] if self.unbatched_text_count and self.tasks else []
-        return "; ".join(parts) or ("the rest of the pay" if self.bonus_owed else "")
+        return "; ".join(parts) or ("remaining pay" if self.bonus_owed else "")
 
     @property
     def per_hour(self) -> float | None:
-        """Pay and bonus over active time; None where no time is known."""
+        """Pay plus bonus per active hour; None when the time is unknown."""
         return 60 * self.total / self.minutes if self.minutes > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class StudyCost:
-    """What a study costs so far."""
+    """Costs of a study so far."""
 
     pay: float
     bonus: float
     fees: float
     staff: float
     per_hour: float | None
-    """Median over people."""
+    """Median pay per hour over people; None when it is unknown."""
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """Total cost of the study so far."""
         return self.pay + self.bonus + self.fees + self.staff
 
 
 def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protocol) -> list[Earnings]:
-    """Everybody, in the study's order; `protocol` is the one in force."""
+    """Return the earnings of all people, in the study's order. `protocol` is the current protocol."""
     came: dict[str, list[Arrival]] = {}
     for arrival in arrivals:
         came.setdefault(arrival.annotator, []).append(arrival)
-    texts, seconds, times = (
-        _text_count_by_annotator(study),
-        _active_seconds_by_annotator(study),
-        _submission_times_by_annotator(study),
-    )
+    texts, seconds = text_count_by_annotator(study), _active_seconds_by_annotator(study)
+    times, batch = _submission_times_by_annotator(study), study.settings.recruitment.batch
     cells = {cell.name: cell for cell in design_cells(study.settings.design, protocol)} if study.settings.design else {}
     texts_of_all = protocol.work.texts or len(study.documents)
     people = []
@@ -127,9 +124,10 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
         cell = cells.get(person.cell)
         of = (cell.texts if cell else None) or texts_of_all
         stage = _participation_stage(person, done, of, protocol, last is not None or person.id in seconds)
-        tested = _has_attempted_test(person, protocol)
+        took = person.qualification
+        tested = took is not None and took.protocol == protocol.id and bool(took.attempts)
         source = last.source if last else ArrivalSource()
-        tasks = _finished_platform_batches(study.settings, came.get(person.id, ()), times.get(person.id, ()))
+        tasks = finished_batches(came[person.id], times.get(person.id, ()), batch) if batch and last else []
         people.append(
             Earnings(
                 person.id,
@@ -138,14 +136,14 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
                 stage,
                 person.excluded is not None,
                 done,
-                (seconds.get(person.id, 0) + progress.step_seconds) / 60,
+                (seconds.get(person.id, 0) + progress.total_step_seconds) / 60,
                 _compute_pay(study.settings, done, tested, cell, of),
                 progress.bonus,
                 cell=person.cell,
                 base=study.settings.base_pay if done or tested else 0,
                 platform=source.platform,
                 place=source.place,
-                tasks=tasks,
+                tasks=tuple(tasks),
                 rewarded=_platform_reward(study.settings, len(tasks), stage == "done"),
             )
         )
@@ -153,20 +151,13 @@ def compute_earnings(study: Study, arrivals: Sequence[Arrival], protocol: Protoc
 
 
 def earnings_from_records(study: Study) -> list[Earnings]:
-    """Return what everybody earns by the records of a study alone, which hold no worker ids."""
+    """Return the earnings of all people, computed without arrivals and therefore without worker IDs."""
     protocol = study.protocols[study.settings.protocols[0]] if study.settings.protocols else study.protocol()
     return compute_earnings(study, (), protocol)
 
 
-def _finished_platform_batches(
-    settings: Settings, arrivals: Sequence[Arrival], times: Sequence[float]
-) -> tuple[FinishedBatch, ...]:
-    size = settings.recruitment.batch
-    return tuple(finished_batches(arrivals, times, size)) if size and arrivals else ()
-
-
 def _platform_reward(settings: Settings, tasks: int, is_done: bool) -> float | None:
-    """What the platform itself pays somebody: its reward for each finished task, or for taking part to the end."""
+    """Return the reward paid by the platform, per finished task or for completing the study; None when none is set."""
     recruitment = settings.recruitment
     if recruitment.batch is not None:
         reward = recruitment.reward if recruitment.reward is not None else (settings.price or 0) * recruitment.batch
@@ -174,13 +165,14 @@ def _platform_reward(settings: Settings, tasks: int, is_done: bool) -> float | N
     return None if recruitment.reward is None else recruitment.reward * is_done
 
 
-def _text_count_by_annotator(study: Study) -> dict[str, int]:
+def text_count_by_annotator(study: Study) -> dict[str, int]:
+    """Return the number of submitted texts of each annotator."""
     handed_in = study.annotations.filter((pl.col("phase") == "work") & (pl.col("status") != "draft"))
     return dict(handed_in.group_by("annotator").len().iter_rows())
 
 
 def _submission_times_by_annotator(study: Study) -> dict[str, list[float]]:
-    """When each person handed texts in, in seconds since 1970."""
+    """Return the submission times of each person, in seconds since 1970."""
     handed_in = study.annotations.filter(
         (pl.col("phase") == "work") & (pl.col("round") == 0) & pl.col("submitted").is_not_null()
     )
@@ -192,32 +184,23 @@ def _active_seconds_by_annotator(study: Study) -> dict[str, float]:
     return dict(study.annotations.group_by("annotator").agg(pl.col("active_seconds").sum()).iter_rows())
 
 
-def _participation_stage(one: Annotator, done: int, of: int, protocol: Protocol, came: bool) -> ParticipationStage:
-    if not done and _is_screened_out(one, protocol):
-        return "screened-out"
+def _participation_stage(
+    annotator: Annotator, done: int, of: int, protocol: Protocol, came: bool
+) -> ParticipationStage:
+    took, test = annotator.qualification, protocol.qualification
+    if not done and took and test and took.protocol == protocol.id and not took.passed:
+        has_attempts_left = len(took.attempts) < test.attempts
+        if not has_attempts_left:
+            return "screened-out"
     if done and done >= of:
         return "done"
     return "working" if came or done else "invited"
 
 
-def _is_screened_out(one: Annotator, protocol: Protocol) -> bool:
-    """Whether somebody did not pass and has no attempt left."""
-    took, test = one.qualification, protocol.qualification
-    if took is None or test is None or took.protocol != protocol.id or took.passed:
-        return False
-    return len(took.attempts) >= test.attempts
-
-
-def _has_attempted_test(one: Annotator, protocol: Protocol) -> bool:
-    """Whether somebody went through the qualification, also when there was no text left for them then."""
-    took = one.qualification
-    return took is not None and took.protocol == protocol.id and bool(took.attempts)
-
-
 def _compute_pay(settings: Settings, texts: int, tested: bool, cell: DesignCell | None = None, of: int = 1) -> float:
-    """Every text handed in is paid, and taking part to who handed in one or went through the qualification.
+    """Compute the pay of a person: pay per submitted text, plus base pay after a text or a qualification attempt.
 
-    The pay of a cell of the design is for all `of` texts of a person; who handed in some of them gets that share.
+    The pay of a design cell covers all `of` texts of a person. A person who submitted fewer gets a proportional share.
     """
     base = settings.base_pay if texts or tested else 0
     if cell is not None and cell.pay is not None:
@@ -225,10 +208,10 @@ def _compute_pay(settings: Settings, texts: int, tested: bool, cell: DesignCell 
     return base + (settings.price or 0) * texts
 
 
-def study_cost(settings: Settings, people: Iterable[Earnings]) -> StudyCost:
-    """Pay and bonus, the platform's share of both, and staff.
+def study_cost_so_far(settings: Settings, people: Iterable[Earnings]) -> StudyCost:
+    """Return the costs of a study so far: pay, bonuses, platform fees and staff.
 
-    Median pay per hour is over those whose active time is known and who are paid at all.
+    The median pay per hour covers paid people with a known active time.
     """
     every = list(people)
     pay, bonus = sum(person.pay for person in every), sum(person.bonus.amount for person in every)
@@ -242,24 +225,24 @@ def study_cost(settings: Settings, people: Iterable[Earnings]) -> StudyCost:
     )
 
 
-# --- the floor ---------------------------------------------------------------------------------------------------
+# --- minimum pay per hour ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CellHourlyPay:
-    """What the people of one cell of a design who are done were paid for an hour, and what they lack to the floor."""
+    """Hourly pay of the people who completed one design cell, and the bonus needed to raise it to the minimum."""
 
     cell: str
     per_hour: float | None
-    """Median over those who were not excluded; None where no time is known."""
+    """Median pay per hour over people who are not excluded; None when no active time is known."""
     lacking: float
-    """The bonus for each of them that brings the median up to the floor; 0 where it is there or there is no floor."""
+    """Bonus per person that raises the median to the minimum; 0 when no bonus is needed or no minimum is set."""
     people: tuple[Earnings, ...]
-    """Who would get it: everybody who is done, excluded or not."""
+    """Recipients of the bonus: all people who completed the cell, excluded or not."""
 
 
 def cell_hourly_pay(people: Iterable[Earnings], floor: float | None) -> list[CellHourlyPay]:
-    """The pay of each cell in which somebody is done, by name."""
+    """Return the hourly pay in each design cell that at least one person has completed, sorted by cell name."""
     cells: dict[str, list[Earnings]] = {}
     for person in people:
         if person.cell and person.stage == "done":
@@ -283,22 +266,22 @@ def _build_cell_hourly_pay(cell: str, done: Sequence[Earnings], floor: float | N
 
 
 def top_up_bonus(bonus: Bonus, lacking: float) -> Bonus:
-    """A bonus with what lacked to the floor on top."""
-    reasons = [bonus.reason, "pay for the time that it took"]
+    """Return a bonus increased by the amount needed to reach the minimum pay."""
+    reasons = [bonus.reason, "adjustment for the time spent"]
     return Bonus(round(bonus.amount + lacking, 2), "; ".join(reason for reason in reasons if reason))
 
 
 # --- files -------------------------------------------------------------------------------------------------------
 
 PayRow = dict[str, object]
-"""A line of a file; amounts are floats to the cent, and other numbers as a spreadsheet shows them."""
+"""Row of a pay file. Amounts are floats rounded to the cent, and minutes are rounded to one decimal."""
 PAY_COLUMNS = ("worker", "session", "annotator", "status", "texts", "minutes", "pay", "bonus", "reason", "per_hour")
 TASK_COLUMNS = ("platform", "place", "session", "worker", "annotator", "task", "texts", "for", "amount")
 PROLIFIC_COLUMNS = ("worker", "amount")
 MTURK_COLUMNS = ("WorkerId", "AssignmentId", "BonusAmount", "Reason")
 
 
-def _person_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+def _person_pay_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
     status = f"{person.stage}, excluded" if person.excluded else person.stage
     rate = None if person.per_hour is None else round_amount(person.per_hour)
     yield (
@@ -307,8 +290,8 @@ def _person_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
     )  # fmt: skip
 
 
-def _ledger_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
-    """Yield each finished task on the platform, and what a person is owed for anything else."""
+def _person_task_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+    """Yield one row for each task that a person finished on the platform, and for each other amount they are owed."""
     who = (person.worker, person.annotator)
     per_text = (person.pay - person.base) / person.texts if person.texts else 0.0
     for task in person.tasks:
@@ -324,37 +307,37 @@ def _ledger_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
         yield (*head, 0, person.bonus.reason or "bonus", round_amount(person.bonus.amount))
 
 
-def _prolific_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+def _person_prolific_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
     if person.bonus_owed > 0 and person.worker:
         yield person.worker, round_amount(person.bonus_owed)
 
 
-def _mturk_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
+def _person_mturk_rows(person: Earnings) -> Iterator[tuple[object, ...]]:
     if person.bonus_owed > 0 and person.worker:
         yield person.worker, person.session, round_amount(person.bonus_owed), person.bonus_reason
 
 
 _COLUMNS_AND_ROWS: dict[PayFileFormat, tuple[Sequence[str], Callable[[Earnings], Iterator[tuple[object, ...]]]]] = {
-    "pay": (PAY_COLUMNS, _person_rows),
-    "tasks": (TASK_COLUMNS, _ledger_rows),
-    "prolific": (PROLIFIC_COLUMNS, _prolific_rows),
-    "mturk": (MTURK_COLUMNS, _mturk_rows),
+    "pay": (PAY_COLUMNS, _person_pay_rows),
+    "tasks": (TASK_COLUMNS, _person_task_rows),
+    "prolific": (PROLIFIC_COLUMNS, _person_prolific_rows),
+    "mturk": (MTURK_COLUMNS, _person_mturk_rows),
 }
 
 
-def pay_rows(form: PayFileFormat, people: Iterable[Earnings]) -> list[PayRow]:
-    """Return the lines of one of the files, with numbers as numbers."""
+def pay_file_rows(form: PayFileFormat, people: Iterable[Earnings]) -> list[PayRow]:
+    """Return the rows of a pay file, with amounts as numbers."""
     columns, rows_of = _COLUMNS_AND_ROWS[form]
     return [dict(zip(columns, row, strict=True)) for person in people for row in rows_of(person)]
 
 
 def round_amount(amount: float) -> float:
-    """Return an amount to the cent, rounded half up."""
+    """Round an amount to the cent, half up."""
     return float(format_amount(amount))
 
 
 def format_amount(amount: float) -> str:
-    """To the cent, rounded half up.
+    """Format an amount with two decimals, rounded half up.
 
     >>> format_amount(0.125), format_amount(7)
     ('0.13', '7.00')
@@ -362,14 +345,8 @@ def format_amount(amount: float) -> str:
     return str(Decimal(repr(amount)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _cell_text(column: str, value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.1f}" if column == "minutes" else f"{value:.2f}"
-    return "" if value is None else str(value)
-
-
 def escape_formula(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula.
+    """Escape a cell that a spreadsheet would read as a formula.
 
     >>> escape_formula("=1+1"), escape_formula("-5"), escape_formula("fine")
     ("'=1+1", "'-5", 'fine')
@@ -383,15 +360,23 @@ FILENAME_BY_FORMAT: dict[PayFileFormat, str] = {
     "prolific": "prolific-bonuses.csv",
     "mturk": "mturk-bonuses.csv",
 }
-"""The files, by what they are called."""
+"""File name of each pay file, by format."""
 
 
 def format_pay_file(form: PayFileFormat, people: Iterable[Earnings]) -> str:
-    """Return one of the files as text; that for Prolific has no header, as its form wants it."""
+    """Return a pay file as CSV. The file for Prolific has no header, as its upload form requires."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if form != "prolific":
         writer.writerow(_COLUMNS_AND_ROWS[form][0])
-    for row in pay_rows(form, people):
-        writer.writerow([escape_formula(_cell_text(column, value)) for column, value in row.items()])
+    for row in pay_file_rows(form, people):
+        cells = [
+            f"{value:.{1 if column == 'minutes' else 2}f}"
+            if isinstance(value, float)
+            else ""
+            if value is None
+            else str(value)
+            for column, value in row.items()
+        ]
+        writer.writerow([escape_formula(cell) for cell in cells])
     return out.getvalue()

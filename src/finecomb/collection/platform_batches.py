@@ -1,46 +1,43 @@
-"""Tasks on a platform (a HIT, a session) of so many texts: which are finished, and what each is worth."""
+"""Tasks on a recruiting platform, such as HITs: groups of texts that are paid together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from finecomb.collection.arrivals import Arrival, ArrivalSource
 
-_ROUNDING = 1e-5  # seconds: times of records are kept to the microsecond
+_TIME_TOLERANCE_SECONDS = 1e-5  # records store times to the microsecond
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """One task on a platform whose texts were all handed in."""
+    """Platform task whose texts were all submitted."""
 
     number: int
-    """Counted from 1 for each person."""
+    """Number of the task, counted from 1 for each person."""
     texts: int
     source: ArrivalSource
-    """How its worker came to it."""
+    """Source of the person's latest arrival before they finished the task."""
     at: float
-    """When its last text was handed in."""
+    """Time at which the last text of the task was submitted."""
 
 
 def finished_batches(arrivals: Iterable[Arrival], submitted: Iterable[float], size: int) -> list[FinishedBatch]:
-    """The finished tasks of one person, who came at `arrivals` and handed texts in at the times `submitted`.
+    """Return the platform tasks that a person finished, from their arrivals and submission times.
 
-    A task is finished by every `size`-th text; it is the one that the person had come for last by then. Somebody who
-    gives a task back and takes another goes on in that one.
+    Every `size`-th text finishes the task of the person's latest arrival. A person who returns a task and
+    accepts another continues in the new one.
     """
     came, times = sorted(arrivals, key=lambda arrival: arrival.at), sorted(submitted)
-    return [
-        FinishedBatch(number, size, _arrival_source_at(came, times[number * size - 1]), times[number * size - 1])
-        for number in range(1, len(times) // size + 1)
-    ]
-
-
-def _arrival_source_at(came: Sequence[Arrival], when: float) -> ArrivalSource:
-    before = [arrival for arrival in came if arrival.at <= when + _ROUNDING]
-    return before[-1].source if before else ArrivalSource()
+    finished = []
+    for number in range(1, len(times) // size + 1):
+        at = times[number * size - 1]
+        before = [arrival for arrival in came if arrival.at <= at + _TIME_TOLERANCE_SECONDS]
+        finished.append(FinishedBatch(number, size, before[-1].source if before else ArrivalSource(), at))
+    return finished
 
 
 def is_batch_finished(batches: Iterable[FinishedBatch], source: ArrivalSource) -> bool:
-    """Whether the task that somebody came for is finished, so that they need another one to go on."""
+    """Return whether the platform task of an arrival is finished, so that the person needs another task to continue."""
     return any(batch.source.session == source.session for batch in batches)

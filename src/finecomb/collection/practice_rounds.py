@@ -1,4 +1,4 @@
-"""Practice rounds of a condition: a text or a pair, a guess, and the answer, which is shown only afterwards."""
+"""Practice rounds of a condition: the annotator sees a text or a pair, makes a guess, and then sees the solution."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from finecomb.core.records import Annotator, Answer, Settings
 from finecomb.core.scales import is_among
 
 PracticeRound: TypeAlias = tuple[Example, ...]
-"""One text, or two side by side."""
-SIDES = ("a", "b")
-"""What can be guessed of a pair: that the first or that the second is the machine's."""
+"""Example texts of a practice round: one text, or a pair shown side by side."""
+PAIR_SIDES = ("a", "b")
+"""Possible guesses about which text of a pair a machine wrote: the first or the second."""
 
 
 def practised_condition(protocol: Protocol, settings: Settings, annotator: Annotator) -> Condition | None:
-    """The condition whose material somebody reads: the one that their cell names, else their own."""
+    """Return the condition whose material an annotator practises with: that of their design cell, or their own."""
     name, design = annotator.condition, settings.design
     if design is not None and any(block.training for block in design.blocks):
         trainings = {cell.name: cell.training for cell in design_cells(design, protocol)}
@@ -29,15 +29,19 @@ def practised_condition(protocol: Protocol, settings: Settings, annotator: Annot
 
 
 def annotator_practice_rounds(condition: Condition | None, annotator: Annotator) -> Sequence[PracticeRound]:
-    """The rounds that somebody practises: those meant for the texts they will read.
+    """Return the practice rounds that match the texts an annotator will annotate.
 
-    Where none is meant for them, as in a domain without material of its own, one of each kind.
+    When no round matches, e.g. because the domain has no material of its own, return one round for each audience.
     """
     if condition is None:
         return ()
     rounds: list[PracticeRound] = [*((example,) for example in condition.examples), *condition.pairs]
     facts = {**AnnotatorMeta.from_annotator(annotator).setting, **annotator.factors}
-    fitting = [examples for examples in rounds if _is_round_meant_for(examples, facts)]
+    fitting = [
+        examples
+        for examples in rounds
+        if all(facts.get(name) in values for name, values in _audience_values_by_fact(examples).items())
+    ]
     return (
         fitting
         or list({str(_audience_values_by_fact(examples)): examples for examples in reversed(rounds)}.values())[::-1]
@@ -45,76 +49,67 @@ def annotator_practice_rounds(condition: Condition | None, annotator: Annotator)
 
 
 def _audience_values_by_fact(examples: PracticeRound) -> dict[str, tuple[str, ...]]:
-    """For whom a round is meant: what any of its texts says."""
+    """Return the audience of a practice round: the allowed values of each annotator property."""
     return {name: values for example in examples for name, values in example.only.items()}
 
 
-def _is_round_meant_for(examples: PracticeRound, facts: Mapping[str, str]) -> bool:
-    return all(facts.get(name) in values for name, values in _audience_values_by_fact(examples).items())
-
-
-def is_practice_chosen_by_setting(condition: Condition | None) -> bool:
-    """Whether what somebody practises depends on the texts that they will read."""
-    rounds = [*((example,) for example in condition.examples), *condition.pairs] if condition else []
-    return any(_audience_values_by_fact(examples) for examples in rounds)
-
-
 def example_without_answer(example: Example) -> Example:
-    """An example as it is shown before the guess: nothing that gives the answer away."""
+    """Return a copy of an example without its solution, as shown before the guess."""
     return Example(text=example.text, context=example.context, data=example.data)
 
 
 # --- the guess ---------------------------------------------------------------------------------------------------
 
 
-def guess_question(protocol: Protocol) -> Question | None:
-    """The question about the text whose answer is guessed: the first with answers to choose one from."""
+def find_guess_question(protocol: Protocol) -> Question | None:
+    """Return the first single-choice question about the text, whose answer is guessed in practice rounds, or None."""
     questions = protocol.document_questions
-    return next((one for one in questions if not one.scale_type.many and (one.values or one.scale_type.values)), None)
-
-
-def guess_problem(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> str:
-    """Why a guess cannot be taken; empty when it can."""
-    if len(examples) > 1:
-        return "" if guess in SIDES else f"it names one of the two texts, {' or '.join(SIDES)}"
-    question = guess_question(protocol)
-    if question is None:
-        return ""
-    return "it is missing" if guess is None else question.problem(guess) or ""
-
-
-def is_guess_right(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> bool | None:
-    """Whether a guess was right; None where nothing was to be guessed.
-
-    Of a question about who wrote a text, any answer on the right side of the scale is right.
-    """
-    question = guess_question(protocol)
-    if question is None or guess is None or any(question.name not in example.answers for example in examples):
-        return None
-    answers = [example.answers[question.name] for example in examples]
-    if len(examples) > 1:
-        return guess == SIDES[_machine_text_index(protocol, question, answers)]
-    return _answer_author_side(protocol, question, guess) == _answer_author_side(protocol, question, answers[0])
-
-
-def _answer_author_side(protocol: Protocol, question: Question, answer: Answer) -> object:
-    """`human` or `machine` where the protocol says which answers mean which, else the answer itself."""
-    truth = protocol.meta.get("truth")
-    if not isinstance(truth, Mapping) or truth.get("question") != question.name:
-        return answer
     return next(
-        (side for side in ("human", "machine") if _is_in_answer_list(answer, truth.get(f"{side}_answers"))), answer
+        (
+            question
+            for question in questions
+            if not question.scale_type.many and (question.values or question.scale_type.values)
+        ),
+        None,
     )
 
 
-def _is_in_answer_list(answer: Answer, listed: object) -> bool:
-    return isinstance(listed, list) and is_among(answer, listed)
+def find_guess_problem(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> str:
+    """Return the reason why a guess is not valid, or an empty string for a valid guess."""
+    if len(examples) > 1:
+        return "" if guess in PAIR_SIDES else f"it must name one of the two texts, {' or '.join(PAIR_SIDES)}"
+    question = find_guess_question(protocol)
+    if question is None:
+        return ""
+    return "no option was selected" if guess is None else question.answer_problem(guess) or ""
 
 
-def _machine_text_index(protocol: Protocol, question: Question, answers: Sequence[Answer]) -> int:
-    """Which text of a pair is the machine's: by what the protocol says, else the one higher on the scale."""
-    sides = [_answer_author_side(protocol, question, answer) for answer in answers]
+def is_guess_right(protocol: Protocol, examples: PracticeRound, guess: Answer | None) -> bool | None:
+    """Return whether a guess was right, or None when there was nothing to guess.
+
+    For a question about authorship, any answer on the correct side of the scale is right.
+    """
+    question = find_guess_question(protocol)
+    if question is None or guess is None or any(question.name not in example.answers for example in examples):
+        return None
+    answers = [example.answers[question.name] for example in examples]
+    sides = [_author_kind_of_answer(protocol, question, answer) for answer in answers]
+    if len(examples) == 1:
+        return _author_kind_of_answer(protocol, question, guess) == sides[0]
     if "machine" in sides:
-        return sides.index("machine")
+        return guess == PAIR_SIDES[sides.index("machine")]
+    # If the protocol does not define the truth, the text rated higher on the scale is the machine's.
     values: Sequence[Answer] = question.values or question.scale_type.values
-    return max(range(len(answers)), key=lambda index: list(values).index(answers[index]))
+    return guess == PAIR_SIDES[max(range(len(answers)), key=lambda index: list(values).index(answers[index]))]
+
+
+def _author_kind_of_answer(protocol: Protocol, question: Question, answer: Answer) -> object:
+    """Return the author, `human` or `machine`, that an answer stands for in the protocol, or else the answer itself."""
+    truth = protocol.meta.get("truth")
+    if not isinstance(truth, Mapping) or truth.get("question") != question.name:
+        return answer
+    for side in ("human", "machine"):
+        listed = truth.get(f"{side}_answers")
+        if isinstance(listed, list) and is_among(answer, listed):
+            return side
+    return answer

@@ -1,4 +1,4 @@
-"""What researchers do with a study. Each is a job for the writer, and each leaves a line in the audit log."""
+"""Actions of researchers. Each action runs on the writer thread and adds an entry to the audit log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic_core import from_json
 
 from finecomb.collection import access_storage, annotator_storage, audit_log_storage
 from finecomb.collection.access_storage import Role
-from finecomb.collection.annotator_meta import Bonus, with_bonus, with_name
+from finecomb.collection.annotator_meta import Bonus, with_bonus, with_display_name
 from finecomb.collection.database import rows, tables
 from finecomb.collection.database.connection import Transaction
 from finecomb.collection.database.record_import import import_records
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.protocol import Protocol
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 def _update_study_row(store: Store, transaction: Transaction, **values: Any) -> None:
-    transaction.run(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
+    transaction.execute(sa.update(tables.study).values(**values).where(tables.study.c.key == store.key))
 
 
-def set_state(store: Store, transaction: Transaction, by: str, state: StudyStatus) -> None:
-    """Open, pause or close the study, or hand out its first texts only."""
+def set_study_status(store: Store, transaction: Transaction, by: str, state: StudyStatus) -> None:
+    """Open, pause or close the study, or start a pilot."""
     _update_study_row(store, transaction, state=state)
     audit_log_storage.record_action(store, transaction, by, "set state", state=state)
 
 
-def set_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
-    """Other settings; protocols must be there. Only what differs from the settings known to whoever asks is changed."""
+def update_settings(store: Store, transaction: Transaction, by: str, settings: Settings) -> None:
+    """Update the settings that the caller changed, and keep the others. Protocols in the settings must exist."""
     for id in settings.protocols:
         if id not in store.head.protocols:
-            raise FinecombError(f"the study has no protocol {id!r}{did_you_mean(id, store.head.protocols)}")
+            raise FinecombError(f"unknown protocol {id!r}{did_you_mean(id, store.head.protocols)}")
     before = store.head.settings
     changed = [name for name in Settings.model_fields if getattr(settings, name) != getattr(before, name)]
     now = _read_current_settings(store, transaction).model_copy(
@@ -53,27 +53,27 @@ def set_settings(store: Store, transaction: Transaction, by: str, settings: Sett
 
 
 def _read_current_settings(store: Store, transaction: Transaction) -> Settings:
-    """As they are now, also where another change of this batch has set them."""
+    """Return the stored settings, including changes by earlier jobs in the same transaction."""
     mine = tables.study.c.key == store.key
-    (body,) = transaction.one(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
+    (body,) = transaction.fetch_first(sa.select(tables.study.c.settings).where(mine)) or ("{}",)
     return Settings.model_validate_json(body)
 
 
-def add_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
-    """A protocol, or a new version of one; from now on texts are given out under it.
+def add_and_activate_protocol(store: Store, transaction: Transaction, by: str, protocol: Protocol) -> None:
+    """Add a protocol, or a new version of one, and make it the current protocol.
 
-    One that nobody has worked with yet may be replaced; one in use is frozen.
+    A protocol without annotations may be replaced. A protocol with annotations cannot be changed.
     """
     import_records(transaction, store.key, [protocol])
     before = _read_current_settings(store, transaction)
     others = tuple(id for id in before.protocols if id != protocol.id)
     settings = before.model_copy(update={"protocols": (protocol.id, *others)})
     _update_study_row(store, transaction, settings=settings.to_json())
-    audit_log_storage.record_action(store, transaction, by, "put protocol in force", protocol=protocol.id)
+    audit_log_storage.record_action(store, transaction, by, "changed the current protocol", protocol=protocol.id)
 
 
 def add_documents(store: Store, transaction: Transaction, by: str, documents: Sequence[Document]) -> None:
-    """More texts, all or none."""
+    """Add several documents, all or none."""
     import_records(transaction, store.key, documents)
     audit_log_storage.record_action(
         store,
@@ -85,25 +85,25 @@ def add_documents(store: Store, transaction: Transaction, by: str, documents: Se
     )
 
 
-# --- annotators and their work -----------------------------------------------------------------------------------
+# --- annotators and annotations ----------------------------------------------------------------------------------
 
 
 def _build_exclusion(store: Store, by: str, reason: str) -> Exclusion:
     if not reason.strip():
-        raise FinecombError("say why; the reason is kept with the work that is set aside")
+        raise FinecombError("a reason is required; enter why the work is excluded")
     return Exclusion(by=by, when=datetime.fromtimestamp(store.clock(), UTC), reason=reason.strip())
 
 
 def exclude_annotator(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
-    """Set all work of an annotator aside; nothing is deleted, and their texts are given to others."""
+    """Exclude an annotator. Nothing is deleted, and their texts are assigned to others."""
     excluded = _build_exclusion(store, by, reason)
-    one = annotator_storage.get_annotator(store, transaction, id)
-    annotator_storage.replace_annotator(store, transaction, one.model_copy(update={"excluded": excluded}))
+    annotator = annotator_storage.get_annotator(store, transaction, id)
+    annotator_storage.replace_annotator(store, transaction, annotator.model_copy(update={"excluded": excluded}))
     audit_log_storage.record_action(store, transaction, by, "excluded annotator", annotator=id, reason=excluded.reason)
 
 
 def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) -> None:
-    """Undo `exclude_annotator`."""
+    """Include an excluded annotator again."""
     annotator_storage.replace_annotator(
         store,
         transaction,
@@ -112,18 +112,18 @@ def restore_annotator(store: Store, transaction: Transaction, by: str, id: str) 
     audit_log_storage.record_action(store, transaction, by, "restored annotator", annotator=id)
 
 
-def name_annotator(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
-    """Give an annotator a name for researchers; an empty name takes it away."""
+def set_display_name(store: Store, transaction: Transaction, by: str, id: str, name: str) -> None:
+    """Set the display name of an annotator; an empty name removes it."""
     annotator_storage.replace_annotator(
-        store, transaction, with_name(annotator_storage.get_annotator(store, transaction, id), name)
+        store, transaction, with_display_name(annotator_storage.get_annotator(store, transaction, id), name)
     )
     audit_log_storage.record_action(store, transaction, by, "named annotator", annotator=id, name=name)
 
 
 def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: float, reason: str) -> None:
-    """Give an annotator a bonus; an amount of 0 takes it away."""
+    """Give an annotator a bonus; an amount of 0 removes it."""
     if amount and not reason.strip():
-        raise FinecombError("say what the bonus is for; the platform shows the reason to whoever gets it")
+        raise FinecombError("a bonus requires a reason; enter one")
     bonus = Bonus(amount, reason.strip(), by, rows.iso_timestamp(store.clock()))
     annotator_storage.replace_annotator(
         store, transaction, with_bonus(annotator_storage.get_annotator(store, transaction, id), bonus)
@@ -134,13 +134,13 @@ def set_bonus(store: Store, transaction: Transaction, by: str, id: str, amount: 
 
 
 def set_bonuses(store: Store, transaction: Transaction, by: str, bonuses: Mapping[str, Bonus]) -> None:
-    """Give several annotators a bonus, all of them or none."""
+    """Give several annotators a bonus, all or none."""
     for id, bonus in bonuses.items():
         set_bonus(store, transaction, by, id, bonus.amount, bonus.reason)
 
 
 def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str, reason: str) -> None:
-    """Set one annotation aside; nothing is deleted, and its text is given to somebody else."""
+    """Exclude one annotation. Nothing is deleted, and the text is assigned to another annotator."""
     excluded = _build_exclusion(store, by, reason)
     _set_annotation_exclusion(store, transaction, id, excluded)
     audit_log_storage.record_action(
@@ -149,7 +149,7 @@ def exclude_annotation(store: Store, transaction: Transaction, by: str, id: str,
 
 
 def restore_annotation(store: Store, transaction: Transaction, by: str, id: str) -> None:
-    """Undo `exclude_annotation`."""
+    """Include an excluded annotation again."""
     _set_annotation_exclusion(store, transaction, id, None)
     audit_log_storage.record_action(store, transaction, by, "restored annotation", annotation=id)
 
@@ -157,16 +157,16 @@ def restore_annotation(store: Store, transaction: Transaction, by: str, id: str)
 def keep_annotation_despite_rules(
     store: Store, transaction: Transaction, by: str, id: str, rules: Sequence[str]
 ) -> None:
-    """Keep an annotation in spite of some rules, which are kept with it, so that nobody is asked again."""
+    """Keep an annotation despite some screening rules. The rules are stored, so that they no longer apply to it."""
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
-    row = transaction.one(sa.select(tables.annotation.c.rest).where(*mine))
+    row = transaction.fetch_first(sa.select(tables.annotation.c.rest).where(*mine))
     if row is None:
-        raise FinecombError(f"no annotation has the id {id!r}")
+        raise FinecombError(f"unknown annotation {id!r}")
     rest = from_json(row[0])
     circumstances = TaskMeta.from_meta(rest.get("meta", {}))
     decided = replace(circumstances, kept=tuple(sorted({*circumstances.kept, *rules})))
     body = rows.dump_json(rest | {"meta": decided.to_meta()})
-    transaction.run(sa.update(tables.annotation).values(rest=body).where(*mine))
+    transaction.execute(sa.update(tables.annotation).values(rest=body).where(*mine))
     audit_log_storage.record_action(store, transaction, by, "kept annotation", annotation=id, rules=list(rules))
 
 
@@ -179,7 +179,7 @@ def apply_screening_decisions(
     keep: Mapping[str, Sequence[str]],
     reason: str,
 ) -> None:
-    """Set annotations and people aside and keep other annotations, all together or not at all."""
+    """Exclude annotations and people, and keep other annotations despite screening rules, all or none."""
     for id in exclude:
         exclude_annotation(store, transaction, by, id, reason)
     for id in people:
@@ -190,15 +190,15 @@ def apply_screening_decisions(
 
 def _set_annotation_exclusion(store: Store, transaction: Transaction, id: str, excluded: Exclusion | None) -> None:
     mine = (tables.annotation.c.study == store.key, tables.annotation.c.id == id)
-    row = transaction.one(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
+    row = transaction.fetch_first(sa.select(tables.annotation.c.rest, tables.annotation.c.status).where(*mine))
     if row is None:
-        raise FinecombError(f"no annotation has the id {id!r}")
+        raise FinecombError(f"unknown annotation {id!r}")
     rest = from_json(row[0])
     rest.pop("excluded", None)
     if excluded:
         rest["excluded"] = excluded.model_dump(mode="json")
     aside = int(excluded is not None or row[1] == "excluded")
-    transaction.run(sa.update(tables.annotation).values(rest=rows.dump_json(rest), excluded=aside).where(*mine))
+    transaction.execute(sa.update(tables.annotation).values(rest=rows.dump_json(rest), excluded=aside).where(*mine))
 
 
 # --- links -------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _set_annotation_exclusion(store: Store, transaction: Transaction, id: str, e
 
 @dataclass(frozen=True, slots=True)
 class PersonalLink:
-    """A link just made; its token is shown once and then forgotten."""
+    """New personal link. Its token is shown once and not stored."""
 
     annotator: str
     token: str
@@ -215,7 +215,7 @@ class PersonalLink:
 def create_personal_links(
     store: Store, transaction: Transaction, by: str, count: int = 0, names: Iterable[str] = ()
 ) -> list[PersonalLink]:
-    """Personal links: for people with these names, new or known, and for `count` new ones."""
+    """Create personal links for named people, new or known, and for `count` new people without names."""
     conditions = annotator_storage.conditions_by_annotator(store, transaction)
     wanted = [
         *(
@@ -230,9 +230,11 @@ def create_personal_links(
 
 
 def revoke_annotator_links(store: Store, transaction: Transaction, by: str, annotator: str) -> None:
-    """Let an annotator's links open nothing any more, and sign them out."""
+    """Revoke the links of an annotator and sign them out."""
     mine = (tables.link.c.study == store.key, tables.link.c.kind == "annotator", tables.link.c.who == annotator)
-    transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None)))
+    transaction.execute(
+        sa.update(tables.link).values(revoked=store.clock()).where(*mine, tables.link.c.revoked.is_(None))
+    )
     access_storage.end_all_sessions(store, transaction, "annotator", annotator)
     audit_log_storage.record_action(store, transaction, by, "revoked links", annotator=annotator)
 
@@ -240,7 +242,7 @@ def revoke_annotator_links(store: Store, transaction: Transaction, by: str, anno
 _SELECT_LINK_USAGE = (
     sa.select(tables.link.c.who, sa.func.count(), sa.func.max(tables.link.c.used))
     .where(
-        tables.link.c.study == bind_parameter("study"),
+        tables.link.c.study == named_sql_placeholder("study"),
         tables.link.c.kind == "annotator",
         tables.link.c.revoked.is_(None),
     )
@@ -249,16 +251,18 @@ _SELECT_LINK_USAGE = (
 
 
 def link_usage_by_annotator(store: Store, transaction: Transaction) -> dict[str, tuple[int, float | None]]:
-    """How many links work for each annotator, and when one was last used."""
-    return {who: (count, used) for who, count, used in transaction.all(_SELECT_LINK_USAGE, study=store.key)}
+    """Return the number of valid links of each annotator, and the time at which one was last used."""
+    return {who: (count, used) for who, count, used in transaction.fetch_all(_SELECT_LINK_USAGE, study=store.key)}
 
 
 def replace_or_remove_open_link(store: Store, transaction: Transaction, by: str, on: bool) -> None:
-    """A new open link that replaces the old one, or none at all."""
+    """Create an open link that replaces the previous one, or remove the open link."""
     joining = tables.study.c.joining
-    number = (transaction.one(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
+    number = (transaction.fetch_first(sa.select(joining).where(tables.study.c.key == store.key)) or (0,))[0]
     _update_study_row(store, transaction, joining=abs(number) + 1 if on else -abs(number))
-    audit_log_storage.record_action(store, transaction, by, "renewed the open link" if on else "closed the open link")
+    audit_log_storage.record_action(
+        store, transaction, by, "replaced the open link" if on else "turned off the open link"
+    )
 
 
 # --- researchers -------------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ def replace_or_remove_open_link(store: Store, transaction: Transaction, by: str,
 
 @dataclass(frozen=True, slots=True)
 class Researcher:
-    """Somebody who may see the study's pages."""
+    """Researcher with access to the study."""
 
     id: str
     role: Role
@@ -275,36 +279,38 @@ class Researcher:
 
 _SELECT_RESEARCHERS = (
     sa.select(tables.researcher.c.id, tables.researcher.c.role, tables.researcher.c.created)
-    .where(tables.researcher.c.study == bind_parameter("study"), tables.researcher.c.removed.is_(None))
+    .where(tables.researcher.c.study == named_sql_placeholder("study"), tables.researcher.c.removed.is_(None))
     .order_by(tables.researcher.c.created)
 )
 
 
 def list_researchers(store: Store, transaction: Transaction) -> list[Researcher]:
-    """Everybody who has signed in and may again."""
-    return [Researcher(*row) for row in transaction.all(_SELECT_RESEARCHERS, study=store.key)]
+    """Return the researchers with access to the study."""
+    return [Researcher(*row) for row in transaction.fetch_all(_SELECT_RESEARCHERS, study=store.key)]
 
 
 def invite_researcher(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> str:
-    """The token of a link that lets one more researcher in, once and within a week; it replaces earlier ones."""
+    """Return the token of a single-use invitation, valid for a week. It replaces earlier invitations."""
     _revoke_invitations(store, transaction, id)
     token = access_storage.create_link_token(
-        store, transaction, "researcher", id, role, access_storage.INVITATION_SECONDS
+        store, transaction, "researcher", id, role, access_storage.INVITATION_LIFETIME_SECONDS
     )
     audit_log_storage.record_action(store, transaction, by, "invited researcher", researcher=id, role=role)
     return token
 
 
 def renew_invitation(store: Store, transaction: Transaction, by: str, id: str) -> str:
-    """Return the token of a link by which a known researcher signs in again, in the role they have."""
+    """Return the token of a link with which a researcher can sign in again in the same role."""
     roles = {person.id: person.role for person in list_researchers(store, transaction)}
     if id not in roles:
-        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, roles)}; an owner invites new ones")
+        raise FinecombError(
+            f"unknown researcher {id!r}{did_you_mean(id, roles) or '; an owner must invite them first'}"
+        )
     return invite_researcher(store, transaction, by, id, roles[id])
 
 
 def set_researcher_role(store: Store, transaction: Transaction, by: str, id: str, role: Role) -> None:
-    """Give a researcher another role; somebody has to stay owner."""
+    """Change the role of a researcher. The study must keep an owner."""
     _require_remaining_owner(store, transaction, id, role)
     _revoke_invitations(store, transaction, id)
     access_storage.add_or_update_researcher(store, transaction, id, role)
@@ -312,26 +318,26 @@ def set_researcher_role(store: Store, transaction: Transaction, by: str, id: str
 
 
 def remove_researcher(store: Store, transaction: Transaction, by: str, id: str) -> None:
-    """Take a researcher's access away, or an invitation that was not used; somebody has to stay owner."""
+    """Remove a researcher, or an unused invitation. The study must keep an owner."""
     invited = _revoke_invitations(store, transaction, id)
     if id in {researcher.id for researcher in list_researchers(store, transaction)} or not invited:
         _require_remaining_owner(store, transaction, id, None)
     mine = (tables.researcher.c.study == store.key, tables.researcher.c.id == id)
-    transaction.run(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
+    transaction.execute(sa.update(tables.researcher).values(removed=store.clock()).where(*mine))
     access_storage.end_all_sessions(store, transaction, "researcher", id)
     audit_log_storage.record_action(store, transaction, by, "removed researcher", researcher=id)
 
 
 def _revoke_invitations(store: Store, transaction: Transaction, id: str) -> int:
-    """Let links that a researcher has not used yet open nothing; how many there were."""
+    """Revoke the unused invitations of a researcher, and return their number."""
     mine = (tables.link.c.study == store.key, tables.link.c.kind == "researcher", tables.link.c.who == id)
     unused = (*mine, tables.link.c.used.is_(None), tables.link.c.revoked.is_(None))
-    return int(transaction.run(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
+    return int(transaction.execute(sa.update(tables.link).values(revoked=store.clock()).where(*unused)).rowcount)
 
 
 def _require_remaining_owner(store: Store, transaction: Transaction, id: str, role: Role | None) -> None:
     everybody = {researcher.id: researcher.role for researcher in list_researchers(store, transaction)}
     if id not in everybody:
-        raise FinecombError(f"no researcher is called {id!r}{did_you_mean(id, everybody)}")
+        raise FinecombError(f"unknown researcher {id!r}{did_you_mean(id, everybody)}")
     if role != "owner" and [who for who, has in everybody.items() if has == "owner"] == [id]:
-        raise FinecombError(f"{id!r} is the only owner; make somebody else owner first")
+        raise FinecombError(f"{id!r} is the only owner; make another researcher an owner first")

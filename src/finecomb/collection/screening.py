@@ -1,11 +1,11 @@
-"""Work that one might not want to count, by the rules of Clark et al. (2021): suggestions with their evidence.
+"""Screening by the rules of Clark et al. (2021): suggested exclusions with their evidence.
 
-Clark et al., section 2.3, set work aside whose explanations were copied from the task, did not match the rating, did
-not follow the instructions, or were short, vague or otherwise not to be interpreted: 18.6% of their participants. They
-give no thresholds; ours are the constants below. Nothing here excludes anything: a person decides.
+Clark et al., section 2.3, excluded annotations whose explanations were copied from the task, did not match the rating,
+did not follow the instructions, or were short, vague or otherwise not interpretable: 18.6% of their participants. They
+give no thresholds; Finecomb uses the constants below. Nothing is excluded automatically; a researcher decides.
 
-What is looked at are the answers in free text that a protocol requires about a whole text. The rules that go by words
-(vague, contradicts, instructions) are for English only.
+The rules apply to required free-text answers about a whole text. The rules that depend on words (vague, contradicts,
+instructions) apply to English only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,68 +22,67 @@ import polars as pl
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.errors import shorten
 from finecomb.core.frames import iter_annotations, iter_documents, parse_json_object
-from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Answer, Answers, Document, Mark
+from finecomb.core.records import Annotation, Answer, Answers, Document
 from finecomb.core.scales import is_among
 from finecomb.core.study import Study
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 
 Rule = Literal["copied", "too-short", "vague", "contradicts", "instructions", "failed-check"]
 RULES: tuple[Rule, ...] = ("copied", "too-short", "vague", "contradicts", "instructions", "failed-check")
-PASSAGE_WORD_COUNT = 4
-"""Words in a row that make a passage; fewer may be quoted freely."""
+PASSAGE_NGRAM_SIZE = 4
+"""Number of consecutive words that count as a passage. Shorter quotations are allowed."""
 MIN_COPIED_SHARE = 0.8
-"""Share of an answer's words in such passages from which on it is copied."""
+"""Minimum share of an answer's words in copied passages for the answer to count as copied."""
 MIN_EXPLANATION_WORDS = 3
-"""Words that an explanation needs."""
+"""Minimum number of words in an explanation."""
 EXEMPT_QUESTIONS = frozenset({"comment", "correction", "cannot_judge"})
-"""Questions whose answers may be as short as they like."""
+"""Questions whose answers may have any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSuggestion:
-    """One reason to look at an annotation before it is counted."""
+    """Suggestion to review an annotation before it is counted."""
 
     annotation: str
     annotator: str
     document: str
     rule: Rule
     question: str
-    """Whose answer it is about; empty for a check."""
+    """Question whose answer led to the suggestion; empty for an attention check."""
     reason: str
-    """In words."""
+    """Reason for the suggestion, as a sentence."""
     evidence: str
-    """The words that it is about."""
+    """Answer or attention check result that led to the suggestion."""
     kept: bool = False
-    """Whether somebody has decided to keep the work in spite of it."""
+    """True when a researcher has decided to keep the annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenExplanation:
-    """One explanation with what it was written about."""
+    """Written explanation, with the task for which it was written."""
 
     answer: str
     question: Question
     rated: Answer | None
-    """The answer to the question on which this one depends."""
+    """Answer to the rating question on which this question depends."""
     scale: Question | None
-    """That question."""
+    """Rating question on which this question depends."""
     sources: tuple[str, ...]
-    """What could have been copied: the text, what stands beside it, and what the task says."""
+    """Texts from which the answer could be copied: the document, its contexts and the wording of the task."""
 
 
 # --- words -------------------------------------------------------------------------------------------------------
 
 
 def split_normalised_words(text: str) -> list[str]:
-    """The words of a text without case and punctuation; `don't` becomes `do not`.
+    """Split a text into lower-case words without punctuation; `don't` becomes `do not`.
 
     >>> split_normalised_words("It doesn't rhyme, I think.")
     ['it', 'does', 'not', 'rhyme', 'i', 'think']
     """
     plain = re.sub(r"n['’]t\b", " not", text)
-    return [plain[start:end].casefold() for start, end in words(plain) if plain[start].isalnum()]
+    return [plain[start:end].casefold() for start, end in word_offsets(plain) if plain[start].isalnum()]
 
 
 _FUNCTION_WORDS = frozenset(
@@ -119,14 +118,14 @@ _NO_CHANGE_WORDS = frozenset(
 _NOTHING_WORDS = frozenset("nothing none no not fine same perfect na keep leave".split())
 
 
-# --- the rules ---------------------------------------------------------------------------------------------------
+# --- rules -------------------------------------------------------------------------------------------------------
 
 Objection = tuple[Rule, str, str]
-"""Which rule, why, and the words."""
+"""Screening rule, the reason for an objection, and the evidence."""
 
 
 def find_explanation_objections(explanation: WrittenExplanation, english: bool = True) -> Iterator[Objection]:
-    """What speaks against one explanation."""
+    """Yield the objections to one explanation."""
     answer_words = split_normalised_words(explanation.answer)
     if len(answer_words) < MIN_EXPLANATION_WORDS:
         yield "too-short", f"has {_format_count(len(answer_words), 'word')}", explanation.answer
@@ -134,9 +133,37 @@ def find_explanation_objections(explanation: WrittenExplanation, english: bool =
     yield from copied
     if english:
         if len(answer_words) >= MIN_EXPLANATION_WORDS and not copied:
-            yield from _vague_objections(explanation, answer_words)
+            question_words = {
+                *split_normalised_words(explanation.question.ask),
+                *(
+                    word
+                    for title in ([option.title for option in explanation.scale.options] if explanation.scale else [])
+                    for word in split_normalised_words(title)
+                ),
+            }
+            if all(
+                word in _FUNCTION_WORDS or word in _UNINFORMATIVE_WORDS or word in question_words
+                for word in answer_words
+            ):
+                yield "vague", "does not mention anything specific to the text", explanation.answer
         yield from _contradiction_objections(explanation, answer_words)
-        yield from _instruction_objections(explanation, answer_words)
+        if _is_no_change_answer(explanation, answer_words):
+            yield "instructions", "does not say what to change", explanation.answer
+        if _LOOKUP_PATTERN.search(explanation.answer):
+            yield (
+                "instructions",
+                "suggests that the annotator searched for the text or used a detector",
+                explanation.answer,
+            )
+        if (
+            explanation.answer.strip()
+            and explanation.answer.isascii()
+            and not any(
+                (word.isdigit() or (bool(re.search("[aeiouy]", word)) and len(set(word)) > 1) or word in ("a", "i"))
+                for word in answer_words
+            )
+        ):
+            yield "instructions", "is not readable", explanation.answer
 
 
 def _copied_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
@@ -145,7 +172,7 @@ def _copied_objections(explanation: WrittenExplanation, answer_words: Sequence[s
         if inside and sum(inside) >= MIN_COPIED_SHARE * len(answer_words):
             yield (
                 "copied",
-                f"{sum(inside)} of {_format_count(len(answer_words), 'word')} stand so in the task",
+                f"{sum(inside)} of {_format_count(len(answer_words), 'word')} are copied from the task",
                 explanation.answer,
             )
             return
@@ -153,35 +180,25 @@ def _copied_objections(explanation: WrittenExplanation, answer_words: Sequence[s
 
 @functools.lru_cache(maxsize=10_000)
 def passage_ngrams(source: str) -> frozenset[tuple[str, ...]]:
-    """Every run of `RUN` words of a text."""
-    every = split_normalised_words(source)
-    return frozenset(tuple(every[at : at + PASSAGE_WORD_COUNT]) for at in range(len(every) - PASSAGE_WORD_COUNT + 1))
+    """Return all passages of `PASSAGE_NGRAM_SIZE` consecutive words in a text."""
+    words_of_source = split_normalised_words(source)
+    return frozenset(
+        tuple(words_of_source[start : start + PASSAGE_NGRAM_SIZE])
+        for start in range(len(words_of_source) - PASSAGE_NGRAM_SIZE + 1)
+    )
 
 
 def copied_word_flags(answer_words: Sequence[str], runs: Collection[tuple[str, ...]]) -> list[bool]:
-    """For each word of an answer, whether it is in a run of `RUN` words that is among `runs`.
+    """Return, for each word of an answer, whether it is part of a copied passage.
 
     >>> copied_word_flags("he said the cat sat on it".split(), passage_ngrams("The cat sat on the mat."))
     [False, False, True, True, True, True, False]
     """
     inside = [False] * len(answer_words)
-    for at in range(len(answer_words) - PASSAGE_WORD_COUNT + 1):
-        if tuple(answer_words[at : at + PASSAGE_WORD_COUNT]) in runs:
-            inside[at : at + PASSAGE_WORD_COUNT] = [True] * PASSAGE_WORD_COUNT
+    for start in range(len(answer_words) - PASSAGE_NGRAM_SIZE + 1):
+        if tuple(answer_words[start : start + PASSAGE_NGRAM_SIZE]) in runs:
+            inside[start : start + PASSAGE_NGRAM_SIZE] = [True] * PASSAGE_NGRAM_SIZE
     return inside
-
-
-def _vague_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
-    question_words = {
-        *split_normalised_words(explanation.question.ask),
-        *(word for title in _option_titles(explanation.scale) for word in split_normalised_words(title)),
-    }
-    if all(word in _FUNCTION_WORDS or word in _UNINFORMATIVE_WORDS or word in question_words for word in answer_words):
-        yield "vague", "names nothing in the text", explanation.answer
-
-
-def _option_titles(question: Question | None) -> list[str]:
-    return [option.title for option in question.options] if question else []
 
 
 def _contradiction_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
@@ -193,9 +210,17 @@ def _contradiction_objections(explanation: WrittenExplanation, answer_words: Seq
     side = _author_named_in_title(split_normalised_words(rated))
     claimed = claimed_author(answer_words)
     if side and claimed and side != claimed:
-        yield "contradicts", f"the rating says {rated.lower()!r}, the explanation {claimed!r}", explanation.answer
+        yield (
+            "contradicts",
+            f"the rating is {rated.lower()!r}, but the explanation says {claimed!r}",
+            explanation.answer,
+        )
     elif side == "machine" and _is_no_change_answer(explanation, answer_words):
-        yield "contradicts", f"the rating says {rated.lower()!r}, but nothing is to be changed", explanation.answer
+        yield (
+            "contradicts",
+            f"the rating is {rated.lower()!r}, but the explanation suggests no change",
+            explanation.answer,
+        )
 
 
 def _author_named_in_title(title: Iterable[str]) -> str:
@@ -204,7 +229,7 @@ def _author_named_in_title(title: Iterable[str]) -> str:
 
 
 def claimed_author(answer_words: Sequence[str]) -> str:
-    """Whether somebody says in so many words that a human or a machine wrote it; empty when they say neither or both.
+    """Return the author that an answer explicitly names, `human` or `machine`; empty when it names neither or both.
 
     >>> claimed_author(split_normalised_words("This was clearly written by a machine."))
     'machine'
@@ -212,14 +237,14 @@ def claimed_author(answer_words: Sequence[str]) -> str:
     ''
     """
     claims = set()
-    for at, word in enumerate(answer_words):
+    for index, word in enumerate(answer_words):
         side = _author_named_in_title([word])
-        before = at - 1
+        before = index - 1
         while before >= 0 and answer_words[before] in _FILLER_WORDS:
             before -= 1
         is_claimed = before >= 0 and (
             answer_words[before] in _APPEARANCE_VERBS
-            or (answer_words[before] in _AUTHORSHIP_VERBS and "by" in answer_words[before:at])
+            or (answer_words[before] in _AUTHORSHIP_VERBS and "by" in answer_words[before:index])
         )
         if side and is_claimed and not _NEGATION_WORDS & set(answer_words[: before + 1]):
             claims.add(side)
@@ -234,84 +259,86 @@ def _is_no_change_answer(explanation: WrittenExplanation, answer_words: Sequence
     )
 
 
-def _instruction_objections(explanation: WrittenExplanation, answer_words: Sequence[str]) -> Iterator[Objection]:
-    if _is_no_change_answer(explanation, answer_words):
-        yield "instructions", "was asked what to change and says nothing", explanation.answer
-    if _LOOKUP_PATTERN.search(explanation.answer):
-        yield "instructions", "seems to have looked the text up or asked a program", explanation.answer
-    if (
-        explanation.answer.strip()
-        and explanation.answer.isascii()
-        and not any(_is_pronounceable(word) for word in answer_words)
-    ):
-        yield "instructions", "cannot be read", explanation.answer
-
-
-def _is_pronounceable(word: str) -> bool:
-    return word.isdigit() or (bool(re.search("[aeiouy]", word)) and len(set(word)) > 1) or word in ("a", "i")
-
-
 def _format_count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}" if number else f"no {thing}s"
 
 
-# --- a study -----------------------------------------------------------------------------------------------------
+# --- suggestions for a study -------------------------------------------------------------------------------------
 
 
 def screen_annotations(study: Study) -> list[ReviewSuggestion]:
-    """Every suggestion about people's work that counts now, in the order of the annotations."""
+    """Return all suggested exclusions of submitted human work, in the order of the annotations."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     work = study.submitted_work().annotations.filter(pl.col("annotator").is_in(people.implode()))
     suggestions = defaultdict(list)
-    for suggestion in (*_answer_suggestions(study, work), *_attention_check_suggestions(study)):
+    for suggestion in _answer_suggestions(study, work):
         suggestions[suggestion.annotation].append(suggestion)
+    for annotation, gold in _attention_check_pairs(study):
+        if wrong := list(_describe_attention_check_misses(annotation, gold)):
+            suggestions[annotation.id].append(
+                ReviewSuggestion(
+                    annotation.id,
+                    annotation.annotator,
+                    annotation.document,
+                    "failed-check",
+                    "",
+                    "failed an attention check",
+                    "; ".join(wrong),
+                    "failed-check" in TaskMeta.from_meta(annotation.meta).kept,
+                )
+            )
     return [suggestion for id in work["id"] for suggestion in suggestions[id]]
 
 
 def _answer_suggestions(study: Study, work: pl.DataFrame) -> Iterator[ReviewSuggestion]:
-    questions_of = {id: tuple(explanation_questions(protocol)) for id, protocol in study.protocols.items()}
+    """Yield suggestions for required free-text answers about a whole text."""
+    questions_of = {
+        id: [
+            question
+            for question in protocol.document_questions
+            if question.scale_type.prose and question.required and question.name not in EXEMPT_QUESTIONS
+        ]
+        for id, protocol in study.protocols.items()
+    }
     answered = work.filter(pl.col("answers").is_not_null())
     wanted = answered.filter(pl.col("protocol").is_in([id for id, questions in questions_of.items() if questions]))
     if wanted.is_empty():
         return
     texts = study.documents.filter(pl.col("id").is_in(wanted["document"].implode()))
-    documents = {document_.id: document_ for document_ in iter_documents(texts)}
+    documents = {document.id: document for document in iter_documents(texts)}
     repeated = _documents_by_repeated_answer(wanted, questions_of)
     for row in wanted.iter_rows(named=True):
         protocol, answers = study.protocols[row["protocol"]], parse_json_object(row["answers"])
+        kept = TaskMeta.from_meta(parse_json_object(row["meta"] or "")).kept
         document = documents.get(row["document"], Document(id=row["document"], text=""))
         for question in questions_of[protocol.id]:
             answer = answers.get(question.name)
             if isinstance(answer, str) and _is_question_asked(question, answers):
-                explanation = _build_explanation(protocol, question, answer, answers, document)
+                on = question.when.question if question.when else ""
+                scale = next((other for other in protocol.document_questions if other.name == on), None)
+                sources = (
+                    document.text,
+                    *document.context.values(),
+                    protocol.instructions,
+                    *protocol.rules,
+                    question.ask,
+                )
+                explanation = WrittenExplanation(answer, question, answers.get(on), scale, sources)
                 english = protocol.language.partition("-")[0] == "en"
+                objections = list(find_explanation_objections(explanation, english))
                 twice = repeated.get((row["annotator"], _normalised_answer(answer)), [])
-                for rule, reason, evidence in (
-                    *find_explanation_objections(explanation, english),
-                    *_repeated_answer_objections(answer, twice, row["document"]),
-                ):
-                    yield _build_suggestion(row, rule, question.name, reason, evidence)
-
-
-def explanation_questions(protocol: Protocol) -> Iterator[Question]:
-    """The questions about a whole text that want an answer in words."""
-    for question in protocol.document_questions:
-        if question.scale_type.prose and question.required and question.name not in EXEMPT_QUESTIONS:
-            yield question
+                others = sorted(set(twice) - {row["document"]})
+                if others and len(split_normalised_words(answer)) >= MIN_EXPLANATION_WORDS:
+                    reason = f"repeats the answer about {shorten(', '.join(others), 60)}"
+                    objections.append(("instructions", reason, answer))
+                who = (row["id"], row["annotator"], row["document"])
+                for rule, reason, evidence in objections:
+                    yield ReviewSuggestion(*who, rule, question.name, reason, evidence, rule in kept)
 
 
 def _is_question_asked(question: Question, answers: Answers) -> bool:
-    """Not so when the rating was changed after the answer was written."""
+    """Return whether a question applies. A question stops applying when the rating that triggered it is changed."""
     return question.when is None or is_among(answers.get(question.when.question), question.when.among)
-
-
-def _build_explanation(
-    protocol: Protocol, question: Question, answer: str, answers: Answers, document: Document
-) -> WrittenExplanation:
-    on = question.when.question if question.when else ""
-    scale = next((other for other in protocol.document_questions if other.name == on), None)
-    sources = (document.text, *document.context.values(), protocol.instructions, *protocol.rules, question.ask)
-    return WrittenExplanation(answer, question, answers.get(on), scale, sources)
 
 
 def _normalised_answer(answer: str) -> str:
@@ -319,9 +346,9 @@ def _normalised_answer(answer: str) -> str:
 
 
 def _documents_by_repeated_answer(
-    work: pl.DataFrame, questions_of: dict[str, tuple[Question, ...]]
+    work: pl.DataFrame, questions_of: Mapping[str, Sequence[Question]]
 ) -> dict[tuple[str, str], list[str]]:
-    """The documents about which somebody wrote the same words, by annotator and words."""
+    """Return the documents to which an annotator gave identical answers, by annotator and normalised answer."""
     documents_of_words: dict[tuple[str, str], list[str]] = defaultdict(list)
     for annotator, document, protocol, answers in work.select(
         "annotator", "document", "protocol", "answers"
@@ -333,25 +360,11 @@ def _documents_by_repeated_answer(
     return {key: documents for key, documents in documents_of_words.items() if len(documents) > 1}
 
 
-def _repeated_answer_objections(answer: str, documents: Sequence[str], document: str) -> Iterator[Objection]:
-    others = sorted(set(documents) - {document})
-    if others and len(split_normalised_words(answer)) >= MIN_EXPLANATION_WORDS:
-        yield "instructions", f"the same words as for {shorten(', '.join(others), 60)}", answer
-
-
-def _build_suggestion(
-    row: dict[str, object], rule: Rule, question: str, reason: str, evidence: str
-) -> ReviewSuggestion:
-    is_kept = rule in TaskMeta.from_meta(parse_json_object(str(row["meta"] or ""))).kept
-    id, annotator, document = (str(row[name]) for name in ("id", "annotator", "document"))
-    return ReviewSuggestion(id, annotator, document, rule, question, reason, evidence, is_kept)
-
-
 # --- attention checks --------------------------------------------------------------------------------------------
 
 
 def attention_check_results(study: Study) -> dict[str, bool]:
-    """Whether each annotation of an attention check passed; those without a known answer are not there."""
+    """Return whether each annotation of an attention check passed, by its ID. Checks without gold are omitted."""
     return {
         annotation.id: has_passed_attention_check(annotation, gold)
         for annotation, gold in _attention_check_pairs(study)
@@ -359,7 +372,7 @@ def attention_check_results(study: Study) -> dict[str, bool]:
 
 
 def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
-    """Everybody's annotations of attention checks beside the gold ones."""
+    """Return each human annotation of an attention check, paired with the gold annotation."""
     kinds: dict[str, str] = dict(study.annotators.select("id", "kind").iter_rows())
     on_checks = pl.col("document").is_in(list(study.settings.attention_checks))
     only = study.filter_annotations(on_checks & (pl.col("status") != "draft") & (pl.col("phase") == "work"))
@@ -373,40 +386,24 @@ def _attention_check_pairs(study: Study) -> list[tuple[Annotation, Annotation]]:
 
 
 def has_passed_attention_check(annotation: Annotation, gold: Annotation) -> bool:
-    """Whether an attention check was answered as its gold annotation says.
+    """Return whether an attention check was answered as in its gold annotation.
 
-    Every gold mark needs a mark of the same label that meets it, every gold answer the same answer; where gold has no
-    marks, there must be none.
+    Each gold mark needs an overlapping mark with the same label, and each question the same answer as in gold. When
+    gold has no marks, the annotation must have none.
     """
-    return not list(_find_attention_check_misses(annotation, gold))
+    return not list(_describe_attention_check_misses(annotation, gold))
 
 
-def _find_attention_check_misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
-    """What gold says and somebody does not."""
+def _describe_attention_check_misses(annotation: Annotation, gold: Annotation) -> Iterator[str]:
+    """Yield a description of each difference between an attention check's annotation and gold."""
     for mark in gold.marks:
-        if not any(_is_matching_mark(mark, other) for other in annotation.marks):
+        if not any(
+            (mark.label == other.label and any(a.intersects(b) for a in mark.spans for b in other.spans))
+            for other in annotation.marks
+        ):
             yield f"{shorten(' … '.join(mark.quotes), 40)!r} was not marked as {mark.label}"
     for name, value in gold.answers.items():
         if annotation.answers.get(name) != value:
-            yield f"{name} is {value}, answered {annotation.answers.get(name, 'nothing')}"
+            yield f"{name}: expected {value}, found {annotation.answers.get(name, 'no answer')}"
     if annotation.marks and not gold.marks:
-        yield f"{_format_count(len(annotation.marks), 'mark')} where there is nothing to mark"
-
-
-def _is_matching_mark(one: Mark, other: Mark) -> bool:
-    return one.label == other.label and any(a.intersects(b) for a in one.spans for b in other.spans)
-
-
-def _attention_check_suggestions(study: Study) -> Iterator[ReviewSuggestion]:
-    for annotation, gold in _attention_check_pairs(study):
-        if wrong := list(_find_attention_check_misses(annotation, gold)):
-            yield ReviewSuggestion(
-                annotation.id,
-                annotation.annotator,
-                annotation.document,
-                "failed-check",
-                "",
-                "an attention check was not answered as it should be",
-                "; ".join(wrong),
-                "failed-check" in TaskMeta.from_meta(annotation.meta).kept,
-            )
+        yield f"{_format_count(len(annotation.marks), 'mark')} in a text without errors"

@@ -1,4 +1,4 @@
-"""What is noticed about people: signs that somebody did not read, or is here twice. None of it is a verdict."""
+"""Screening signals: evidence that a person did not read the texts, or takes part more than once."""
 
 from __future__ import annotations
 
@@ -13,43 +13,42 @@ import polars as pl
 from finecomb.collection.arrivals import PLATFORM_TITLES, Arrival
 from finecomb.collection.screening import split_normalised_words
 from finecomb.core.frames import parse_json_object
-from finecomb.core.protocol import Protocol
 from finecomb.core.scales import QuestionScale
 from finecomb.core.study import Study
 
 MAX_WORDS_PER_MINUTE = 1000
-"""Words a minute; people read 200 to 300, and skim 700 at most."""
+"""Maximum plausible reading speed. People read 200 to 300 words per minute and skim at most 700."""
 MIN_TEXT_SECONDS = 3.0
-"""Seconds for a text."""
+"""Minimum plausible seconds per text."""
 MIN_IDENTICAL_RATINGS = 5
-"""Ratings that must be there before all of them being the same is noticed."""
+"""Minimum number of ratings by an annotator before identical ratings are reported."""
 MAX_SIGN_INS = 10
 MAX_BROWSERS = 3
 MIN_ANSWER_WORDS = 5
-"""Words of an answer that two people do not write by chance."""
+"""Minimum number of words for an answer that two people are unlikely to write by chance."""
 MIN_BROAD_MARK_SHARE = 2 / 3
-"""Share of a test's text that one mark covers: it overlaps known errors without anybody having found them."""
+"""Minimum share of a test text that a broad mark covers. Such a mark overlaps known errors without identifying them."""
 
 SignalKind = Literal["quick", "copied", "shared", "alike", "broad", "browser", "address", "often", "again"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScreeningSignal:
-    """Something about a person that is worth a look."""
+    """Observation that suggests reviewing an annotator's work."""
 
     sign: SignalKind
     say: str
-    """In words, for researchers."""
+    """Description of the signal for researchers."""
     weak: bool = False
-    """Whether it says little on its own."""
+    """True when the signal means little on its own."""
 
 
 AnnotatorSignals = Iterator[tuple[str, ScreeningSignal]]
-"""Annotators with a signal about each."""
+"""Pairs of an annotator and a signal."""
 
 
 def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str, tuple[ScreeningSignal, ...]]:
-    """What is worth a look about each person, the weightier first."""
+    """Return the screening signals about each annotator, weak ones last."""
     people = study.annotators.filter(pl.col("kind") == "human")["id"]
     handed_in = (pl.col("phase") == "work") & (pl.col("status") != "draft")
     work = study.annotations.filter(handed_in & pl.col("annotator").is_in(people.implode()))
@@ -60,12 +59,19 @@ def signals_by_annotator(study: Study, arrivals: Sequence[Arrival]) -> dict[str,
     return {who: tuple(sorted(signs, key=lambda sign: sign.weak)) for who, signs in signs_of.items()}
 
 
-# --- what they did -----------------------------------------------------------------------------------------------
+# --- work --------------------------------------------------------------------------------------------------------
 
 
 def _find_fast_work(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
-    """Texts handed in sooner than anybody can read them, by active time, else by the clock."""
-    words = study.documents.select(document="id", words=_judged_text_expression().str.count_matches(r"\S+"))
+    """Find texts submitted faster than a person can read them. Without active time, elapsed time is used."""
+    # The text, or its contexts when these are judged, as in pairs
+    words = study.documents.select(
+        document="id",
+        words=pl.when(pl.col("text") != "")
+        .then(pl.col("text"))
+        .otherwise(pl.col("context").fill_null(""))
+        .str.count_matches(r"\S+"),
+    )
     seconds = pl.coalesce("active_seconds", "seconds")
     timed = work.join(words, on="document", how="left").with_columns(took=seconds).filter(pl.col("took").is_not_null())
     fast = (pl.col("took") < MIN_TEXT_SECONDS) | (
@@ -75,21 +81,19 @@ def _find_fast_work(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
         quick = part.filter(fast).sort(pl.col("words") / pl.col("took"), descending=True, nulls_last=True)
         if not quick.is_empty():
             first = quick.row(0, named=True)
-            say = f"{len(quick)} of {len(part)} texts handed in faster than anybody reads"
-            example = f"{first['document']}, {first['words'] or 0:,} words, in {first['took']:.0f} s"
+            say = f"{len(quick)} of {len(part)} texts were submitted faster than anyone can read"
+            example = f"{first['document']} ({first['words'] or 0:,} words) in {first['took']:.0f} seconds"
             yield str(who), ScreeningSignal(sign="quick", say=f"{say}: {example}.")
-
-
-def _judged_text_expression() -> pl.Expr:
-    """The text, or what stands beside it where that is what is judged (pairs)."""
-    return pl.when(pl.col("text") != "").then(pl.col("text")).otherwise(pl.col("context").fill_null(""))
 
 
 def _iter_document_answers(
     study: Study, work: pl.DataFrame, has: Callable[[QuestionScale], bool]
 ) -> Iterator[tuple[str, str, str, Any]]:
-    """Annotator, document, question and answer of all questions about whole texts with such scales."""
-    names = {id: _question_names(protocol, has) for id, protocol in study.protocols.items()}
+    """Yield the annotator, document, question and answer for each document question on a matching scale."""
+    names = {
+        id: frozenset(question.name for question in protocol.document_questions if has(question.scale_type))
+        for id, protocol in study.protocols.items()
+    }
     answered = work.filter(pl.col("answers").is_not_null()).select("annotator", "document", "protocol", "answers")
     for who, document, protocol, answers in answered.iter_rows():
         for name, answer in parse_json_object(answers).items():
@@ -97,12 +101,8 @@ def _iter_document_answers(
                 yield who, document, name, answer
 
 
-def _question_names(protocol: Protocol, has: Callable[[QuestionScale], bool]) -> frozenset[str]:
-    return frozenset(question.name for question in protocol.document_questions if has(question.scale_type))
-
-
 def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
-    """The same words about several texts, or the same words as somebody else."""
+    """Find answers that an annotator repeated for several texts, or that another annotator also gave."""
     writers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for who, document, _, answer in _iter_document_answers(study, work, lambda scale: scale.prose):
         key = split_normalised_words(answer) if isinstance(answer, str) else []
@@ -114,7 +114,8 @@ def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
                 yield (
                     who,
                     ScreeningSignal(
-                        sign="copied", say=f"The same answer about {len(documents)} texts: “{_shorten_words(words)}”"
+                        sign="copied",
+                        say=f"Gave the same answer about {len(documents)} texts: “{_shorten_words(words)}”",
                     ),
                 )
             if others := sorted(set(documents_by) - {who}):
@@ -122,24 +123,24 @@ def _find_copied_answers(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
                     who,
                     ScreeningSignal(
                         sign="shared",
-                        say=f"The same answer as {_abbreviate_name_list(others)}: “{_shorten_words(words)}”",
+                        say=f"Gave the same answer as {_abbreviate_name_list(others)}: “{_shorten_words(words)}”",
                     ),
                 )
 
 
 def _find_identical_ratings(study: Study, work: pl.DataFrame) -> AnnotatorSignals:
-    """One and the same rating for every text."""
+    """Find annotators who gave every text the same rating."""
     ratings: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for who, _, name, answer in _iter_document_answers(study, work, lambda scale: scale.rates):
         ratings[who, name].append(answer)
     for (who, name), answers in ratings.items():
         if len(answers) >= MIN_IDENTICAL_RATINGS and all(answer == answers[0] for answer in answers):
-            say = f"Answered {name} with {answers[0]} every time, {len(answers)} times."
+            say = f"Answered {name} with {answers[0]} all {len(answers)} times."
             yield who, ScreeningSignal(sign="alike", say=say)
 
 
 def _find_broad_marks(study: Study) -> AnnotatorSignals:
-    """Marks over most of a text in the qualification."""
+    """Find marks that cover most of a qualification text."""
     tested = study.annotations.filter(pl.col("phase") == "qualification").select(annotation="id")
     marks = study.marks.join(tested, on="annotation", how="semi").select("annotator", "document", "spans")
     lengths = {
@@ -151,11 +152,11 @@ def _find_broad_marks(study: Study) -> AnnotatorSignals:
         broad[who] += covered >= MIN_BROAD_MARK_SHARE * lengths.get(document, math.inf)
     for who, count in broad.items():
         if count > 1:
-            say = f"{count} marks in the qualification cover most of a text, so they overlap whatever is wrong in it."
+            say = f"{count} marks in the qualification cover most of a text, so they overlap any error in it."
             yield who, ScreeningSignal(sign="broad", say=say)
 
 
-# --- how they came -----------------------------------------------------------------------------------------------
+# --- arrivals ----------------------------------------------------------------------------------------------------
 
 
 def _find_arrival_signals(arrivals: Sequence[Arrival]) -> AnnotatorSignals:
@@ -165,11 +166,19 @@ def _find_arrival_signals(arrivals: Sequence[Arrival]) -> AnnotatorSignals:
     yield from _find_shared_browser_or_address(visits_of, "device")
     yield from _find_shared_browser_or_address(visits_of, "address")
     for who, visits in visits_of.items():
-        yield from ((who, sign) for sign in _find_frequent_sign_ins(visits))
+        browsers = len({visit.source.device for visit in visits} - {""})
+        if len(visits) > MAX_SIGN_INS or browsers > MAX_BROWSERS:
+            say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
+            yield who, ScreeningSignal(sign="often", say=say, weak=True)
+        sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
+        if len(sessions) > 1:
+            title = PLATFORM_TITLES.get(visits[-1].source.platform, "the platform")
+            say = f"Started the study {len(sessions)} times on {title}; only the last session can be submitted there."
+            yield who, ScreeningSignal(sign="again", say=say, weak=True)
 
 
 def _find_shared_browser_or_address(visits_of: Mapping[str, Sequence[Arrival]], trace: str) -> AnnotatorSignals:
-    """People who share a browser or an address."""
+    """Find annotators who share a browser or an address."""
     people_of: dict[str, list[str]] = defaultdict(list)
     for who, visits in visits_of.items():
         for value in {getattr(arrival.source, trace) for arrival in visits} - {""}:
@@ -185,29 +194,18 @@ def _find_shared_browser_or_address(visits_of: Mapping[str, Sequence[Arrival]], 
             yield (
                 who,
                 ScreeningSignal(
-                    sign="browser", say=f"The same browser signed in as {_abbreviate_name_list(sorted(others))} too."
+                    sign="browser",
+                    say=f"The same browser was used to sign in as {_abbreviate_name_list(sorted(others))}.",
                 ),
             )
         else:
-            weak = "People in one household, school or company often do, so this alone says little."
-            say = f"Shares an internet address with {_abbreviate_name_list(sorted(others))}. {weak}"
+            weak = "People in one household, school or company often do, so this alone means little."
+            say = f"Shares an IP address with {_abbreviate_name_list(sorted(others))}. {weak}"
             yield who, ScreeningSignal(sign="address", say=say, weak=True)
 
 
-def _find_frequent_sign_ins(visits: Sequence[Arrival]) -> Iterator[ScreeningSignal]:
-    browsers = len({visit.source.device for visit in visits} - {""})
-    if len(visits) > MAX_SIGN_INS or browsers > MAX_BROWSERS:
-        say = f"Signed in {len(visits)} times from {browsers} browser{'' if browsers == 1 else 's'}."
-        yield ScreeningSignal(sign="often", say=say, weak=True)
-    sessions = {visit.source.session for visit in visits if visit.source.worker} - {""}
-    if len(sessions) > 1:
-        title = PLATFORM_TITLES.get(visits[-1].source.platform, "the platform")
-        say = f"Took the study up {len(sessions)} times on {title}; only the last can be handed in there."
-        yield ScreeningSignal(sign="again", say=say, weak=True)
-
-
 def _abbreviate_name_list(names: Iterable[str]) -> str:
-    """A few names, and how many more."""
+    """Join up to three names, and add the number of further names."""
     every = list(names)
     more = f" and {len(every) - 3} more" if len(every) > 3 else ""
     return ", ".join(every[:3]) + more

@@ -1,4 +1,4 @@
-"""What is kept about how a task was given out and what became of it: a typed view of the annotation's `meta`."""
+"""Typed view of an annotation's `meta`: how the task was assigned, and decisions about it."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TaskMeta:
-    """Everything that our own code keeps in the `meta` of an annotation made here."""
+    """All values that Finecomb stores in the `meta` of an annotation made on the server."""
 
     order: int | None = None
-    """Which task of its annotator it is, counted from 1."""
+    """Position among the annotator's tasks, counted from 1."""
     pilot: bool = False
-    """Whether it was given out while the study was a pilot."""
+    """True when the task was assigned in a pilot."""
     shown_first: str = ""
     """Which text of a pair is shown first: `a` or `b`."""
     attention_check: bool = False
     blind: bool = False
-    """Whether machine marks were held back, so that anchoring can be measured."""
+    """True when machine marks were hidden to measure the anchoring effect."""
     offered: tuple[str, ...] | None = None
-    """Ids of the marks that were offered; None where none were to be offered."""
+    """IDs of the marks offered to the annotator; None when the task offers no marks."""
     stratum: str = ""
-    """The stratum of the text, where texts are drawn so that an interval shrinks."""
+    """Stratum of the text in adaptive allocation."""
     chance: float | None = None
-    """How likely it was, when the task was given out, that this text would be given."""
+    """Probability with which this text was drawn when the task was assigned."""
     inclusion: float | None = None
-    """Share of the texts of its stratum that had been drawn by then, this one included."""
+    """Share of the texts in the stratum that had been drawn by then, including this one."""
     copies: Mapping[str, str] | None = None
-    """In a second pass: the mark of the first pass by the id of its copy."""
+    """ID of the first-pass mark from which each mark of a second pass was copied, by ID of the copy."""
     kept: tuple[str, ...] = ()
-    """Rules of screening in spite of which a researcher keeps the work."""
+    """Screening rules despite which a researcher has kept the annotation."""
     adjudication: Mapping[str, Any] | None = None
-    """Decisions about disputes by their keys, where the annotation is gold that was decided here."""
+    """Adjudication decisions by dispute key, for gold adjudicated in this study."""
     rulings: int | None = None
-    """How many decisions were ever made there, those taken back included."""
+    """Number of adjudication decisions ever made, including undone ones."""
     no_errors: bool = False
-    """Whether its annotator says that there is nothing to mark."""
+    """True when the annotator confirmed that the text has no errors."""
     clock_back: float | None = None
-    """Seconds by which the server's clock stood before the moment when the task was opened, where it was set back;
-    the times of the annotation are then not to be trusted."""
+    """Seconds by which the server's clock was set back while the task was open, which makes its times unreliable."""
     rest: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else the `meta` holds."""
+    """Other keys of the `meta`, which are kept unchanged."""
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> TaskMeta:
-        """The circumstances in a `meta`; a value of the wrong type counts as not ours, as anybody may write files."""
-        ours = {name: meta[name] for name, kind in _TYPES.items() if isinstance(meta.get(name), kind)}
+        """Parse a `meta` mapping. Values of the wrong type count as other keys, because files may contain anything."""
+        ours = {name: meta[name] for name, kind in _TYPE_BY_FIELD.items() if isinstance(meta.get(name), kind)}
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in ours.items()
         }
         return cls(**values, rest={name: value for name, value in meta.items() if name not in ours})
 
     def to_meta(self) -> dict[str, Any]:
-        """The `meta` as it is stored: only what differs from its default."""
-        values = {name: getattr(self, name) for name in _TYPES if getattr(self, name) != _DEFAULTS[name]}
+        """Return the `meta` mapping, without keys that have their default value."""
+        values = {
+            name: getattr(self, name) for name in _TYPE_BY_FIELD if getattr(self, name) != _DEFAULT_BY_FIELD[name]
+        }
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()} | dict(
             self.rest
         )
 
 
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
+_TYPE_BY_FIELD: Mapping[str, type | tuple[type, ...]] = {
     "order": int,
     "pilot": bool,
     "shown_first": str,
@@ -78,5 +79,5 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "no_errors": bool,
     "clock_back": (int, float),
 }
-"""The types of our names in `meta`, in the order in which they are written."""
-_DEFAULTS = {name: getattr(TaskMeta(), name) for name in _TYPES}
+"""Type of each key of `meta`, in the order in which the keys are written."""
+_DEFAULT_BY_FIELD = {name: getattr(TaskMeta(), name) for name in _TYPE_BY_FIELD}

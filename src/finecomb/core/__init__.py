@@ -1,1 +1,1 @@
-"""The data model: documents, spans, marks, annotations, protocols, studies. No I/O."""
+"""Data model: documents, spans, marks, annotations, protocols and studies. No I/O."""

@@ -1,4 +1,4 @@
-"""What goes wrong by the user's hand: one base class, and problems as data."""
+"""Errors that a user can fix: the base class, its subclasses, and problems of a study as data."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a parameter in a message; no message shows them
-_NAMED = re.compile(f"{_OPEN}(\\w+)(?:=([^{_CLOSE}]*))?{_CLOSE}")
+_OPEN, _CLOSE = (
+    "\ue000",
+    "\ue001",
+)  # Private-use characters that enclose a parameter in a message. They are replaced before a message is shown.
+_PARAMETER_PLACEHOLDER = re.compile(f"{_OPEN}(\\w+)(?:=([^{_CLOSE}]*))?{_CLOSE}")
 ParameterStyle = Callable[[str, str | None], str]
-"""How a client writes a parameter, given its name and, where the message has one, its value."""
+"""Function that formats a parameter for a client, given its name and its value or None."""
 
 
 def param(name: str, value: object = None) -> str:
-    """Name a parameter in a message, so that every client can write it in its own way.
+    """Mark a parameter in a message so that each client can format it in its own style.
 
     Python prints `min_votes=3`, the command line `--min-votes 3`; without a value `min_votes` and `--min-votes`.
 
@@ -26,15 +29,15 @@ def param(name: str, value: object = None) -> str:
     return f"{_OPEN}{name}{_CLOSE}" if value is None else f"{_OPEN}{name}={value}{_CLOSE}"
 
 
-def python_style(name: str, value: str | None) -> str:
-    """Write a parameter as a keyword of Python."""
+def format_as_keyword(name: str, value: str | None) -> str:
+    """Format a parameter as a Python keyword."""
     return name if value is None else f"{name}={value}"
 
 
-def flag_style(name: str, value: str | None) -> str:
-    """Write a parameter as a flag of the command line.
+def format_as_flag(name: str, value: str | None) -> str:
+    """Format a parameter as a command-line flag.
 
-    >>> FinecombError(f"{param('min_votes', 3)}: expected 1 or 2").text(flag_style)
+    >>> FinecombError(f"{param('min_votes', 3)}: expected 1 or 2").format_message(format_as_flag)
     '--min-votes 3: expected 1 or 2'
     """
     flag = f"--{name.strip('_').replace('_', '-')}"
@@ -42,74 +45,68 @@ def flag_style(name: str, value: str | None) -> str:
 
 
 class FinecombError(Exception):
-    """An error that the user can fix; its message names what was found, where, and how to fix it."""
+    """Error that the user can fix. The message names what was found, where, and how to fix it."""
 
-    def text(self, style: ParameterStyle) -> str:
-        """Return the message with its parameters written in a client's style."""
-        return _NAMED.sub(lambda found: style(found[1], found[2]), super().__str__())
+    def format_message(self, style: ParameterStyle) -> str:
+        """Return the message with its parameters formatted in a client's style."""
+        return _PARAMETER_PLACEHOLDER.sub(lambda found: style(found[1], found[2]), super().__str__())
 
     def __str__(self) -> str:
-        return self.text(python_style)
+        return self.format_message(format_as_keyword)
 
 
 class ParameterError(FinecombError, ValueError):
-    """A parameter whose value cannot be used.
+    """A parameter with an invalid value.
 
     Attributes
     ----------
     parameter : str
-        Name of the parameter, as a keyword of Python; empty where several are concerned.
+        Name of the parameter as a Python keyword; empty if several are involved.
     choices : tuple of str
-        Values that can be used, where they can be listed.
+        Valid values, if they can be listed.
     hint : str
-        How to fix it, where that is more than one of the choices.
+        How to fix the error, if it is more than selecting one of the choices.
     """
 
     def __init__(self, message: str, *, parameter: str = "", choices: Iterable[str] = (), hint: str = "") -> None:
         self.parameter, self.choices, self.hint = parameter, tuple(map(str, choices)), hint
-        super().__init__(message + _way_out(self.parameter, self.choices, hint))
-
-
-def _way_out(parameter: str, choices: Sequence[str], hint: str) -> str:
-    if hint:
-        return f"; {hint}"
-    if not choices:
-        return ""
-    listed = ", ".join(choices[:12]) + (", ..." if len(choices) > 12 else "")
-    return f"; pass {param(parameter)} with one of {listed}" if parameter else f"; choose one of {listed}"
+        if self.choices and not hint:
+            listed = ", ".join(self.choices[:12]) + (", ..." if len(self.choices) > 12 else "")
+            hint = f"pass {param(parameter)} with one of {listed}" if parameter else f"select one of {listed}"
+        super().__init__(f"{message}; {hint}" if hint else message)
 
 
 class SpanError(FinecombError, ValueError):
-    """A span that cannot be."""
+    """Invalid span: offsets that are reversed, negative or outside the text."""
 
 
 class ProtocolError(FinecombError):
-    """A protocol that cannot be used as it is written."""
+    """Invalid protocol."""
 
 
 class FormatError(FinecombError):
-    """A file that does not say what its format asks for."""
+    """A file that does not follow its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a study: what was found, where, and the way out."""
+    """One problem of a study: what was found, where, and how to fix it."""
 
     message: str
-    """What was found and what was expected, in one line."""
+    """Description in one line: what was found and what was expected."""
     level: Literal["error", "warning"] = "error"
-    """An error keeps a study from being used; a warning is worth a look."""
+    """`error` if the study cannot be used, `warning` otherwise."""
     kind: str = ""
-    """What has the problem: `document`, `annotator`, `annotation`, `protocol` or `settings`."""
+    """Record with the problem: `document`, `annotator`, `annotation`, `protocol` or `settings`."""
     id: str = ""
-    """Its id, where it has one."""
+    """ID of the record, if it has one."""
     row: int = -1
-    """Which one of its kind it is, counted from 0 in the order read."""
+    """Index of the record among those of its kind, from 0 in reading order; -1 if unknown."""
     where: str = ""
-    """File and line, e.g. `annotations.jsonl:12`, once known."""
+    """File and line, e.g. `annotations.jsonl:12`, if known."""
 
     def with_location(self, where: str) -> Problem:
-        """Say where it stands."""
+        """Return the problem with its file and line."""
         return replace(self, where=where)
 
     def __str__(self) -> str:
@@ -119,42 +116,41 @@ class Problem:
 
 
 class StudyError(FinecombError):
-    """A study with problems; all of them are in `problems`."""
+    """A study with errors, all listed in `problems`."""
 
     def __init__(self, problems: Sequence[Problem], max_kinds: int = 20) -> None:
         self.problems = tuple(problems)
         kinds: dict[str, list[Problem]] = {}
         for problem in self.problems:
             kinds.setdefault(message_template(problem), []).append(problem)
-        lines = [line for alike in list(kinds.values())[:max_kinds] for line in _summarise_alike(alike)]
+        lines: list[str] = []
+        for alike in list(kinds.values())[:max_kinds]:
+            if len(alike) <= _MAX_SIMILAR_PROBLEMS:
+                lines += map(str, alike)
+            else:
+                more = f"(and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)"
+                lines.append(f"{alike[0]} {more}")
         if len(kinds) > max_kinds:
-            lines.append(f"... and {len(kinds) - max_kinds} more kinds of problems; `finecomb check` lists them all")
+            lines.append(f"... and {len(kinds) - max_kinds} more kinds of problems; `finecomb check` lists all of them")
         super().__init__("\n".join(lines))
 
 
-_MAX_LISTED = 3
+_MAX_SIMILAR_PROBLEMS = 3
 _NAMES_AND_NUMBERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 def message_template(problem: Problem) -> str:
-    """What is left of a problem's message without names and numbers: problems of one kind are alike."""
+    """Return a problem's message without names and numbers, to group similar problems."""
     return _NAMES_AND_NUMBERS.sub("", problem.message)
 
 
-def _summarise_alike(alike: Sequence[Problem]) -> list[str]:
-    """Each of a few problems of one kind; of many the first, and how many there are."""
-    if len(alike) <= _MAX_LISTED:
-        return [str(problem) for problem in alike]
-    return [f"{alike[0]} (and {len(alike) - 1:,} more like this; `finecomb check --all` lists them)"]
-
-
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A tail for a message: the nearest valid name, else the names there are, else nothing.
+    """Return a message suffix with the closest valid name, or a list of valid names if none is close.
 
     >>> did_you_mean("redundent", ["redundant", "incoherent"])
     "; did you mean 'redundant'?"
     >>> did_you_mean("zzz", ["a", "b"])
-    '; there are: a, b'
+    '; available: a, b'
     """
     names = [str(spelling) for spelling in names]
     folded = {spelling.lower(): spelling for spelling in names}
@@ -164,17 +160,20 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     if not names:
         return ""
     listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"; there are: {listed}"
+    return f"; available: {listed}"
 
 
 def diff_excerpt(first: str, second: str, width: int = 60) -> tuple[str, str]:
-    """Two different texts as Python would write them, cut to `width` characters around the first difference.
+    """Return excerpts of two texts, as Python literals of `width` characters around their first difference.
 
     >>> diff_excerpt("a b", "a\\u00a0b")
     ("'a b'", "'a\\\\xa0b'")
     """
     pairs = zip(first, second, strict=False)
-    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+    same = next(
+        (position for position, (character, other) in enumerate(pairs) if character != other),
+        min(len(first), len(second)),
+    )
     start = max(0, same - width // 2)
     cut = [passage[start : start + width] for passage in (first, second)]
     looks_same = unicodedata.normalize("NFC", cut[0]) == unicodedata.normalize("NFC", cut[1])
@@ -187,7 +186,7 @@ def _add_ellipses(quoted: str, start: int, last: int) -> str:
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """`text` in one line of at most `width` characters, for messages.
+    """Return `text` in one line of at most `width` characters, for messages.
 
     >>> shorten("one two three four", 12)
     'one two ...'

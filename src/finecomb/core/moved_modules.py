@@ -1,4 +1,4 @@
-"""Module paths that saved critics of earlier versions may name, and where those modules are now."""
+"""Current locations of modules, functions and classes that critics saved by earlier versions refer to."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MOVED_MODULES = {
     "finecomb.detect.snac": "finecomb.annotators.detectors.coherence",
     "finecomb.detect": "finecomb.annotators.detectors",
 }
-"""Old to new, the longer path before the package that it was in."""
+"""New module paths by old path, most specific path first."""
 
 
-RENAMED = {
+RENAMED_OBJECTS = {
     "finecomb.annotators.coreference.resolver:sieve": "resolve_coreference",
     "finecomb.corpora.critics.synthetic:Exact": "ExactCritic",
 }
-"""Functions and classes with a new name, under the new path of their module."""
+"""New names of functions and classes, by the new path of their module and their old name."""
 
 
 def current_location(module: str, name: str) -> tuple[str, str]:
-    """Return the module path and the name under which stored code is imported today.
+    """Return the current module path and name of a function or class that a saved critic refers to.
 
     >>> current_location("finecomb.critics.synthetic", "Exact")
     ('finecomb.corpora.critics.synthetic', 'ExactCritic')
@@ -37,4 +37,4 @@ def current_location(module: str, name: str) -> tuple[str, str]:
         if module == old or module.startswith(f"{old}."):
             module = new + module[len(old) :]
             break
-    return module, RENAMED.get(f"{module}:{name}", name)
+    return module, RENAMED_OBJECTS.get(f"{module}:{name}", name)

@@ -1,4 +1,4 @@
-"""Notes that name parameters, so that every client can write them in its own way."""
+"""Notes that name parameters, which each client formats in its own style."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from finecomb.core.errors import FinecombError, ParameterStyle
 
 
 class ParameterNote(str):
-    """A note that names parameters with `param`; as a string it has them as keywords of Python.
+    """A note that names parameters with `param`; as a string it shows them as Python keywords.
 
-    >>> from finecomb.core.errors import flag_style, param
+    >>> from finecomb.core.errors import format_as_flag, param
     >>> note = ParameterNote(f"no licence is named ({param('licence')})")
     >>> note
     'no licence is named (licence)'
-    >>> note.text(flag_style)
+    >>> note.format_text(format_as_flag)
     'no licence is named (--licence)'
     """
 
     template: str
-    """The note before its parameters are written."""
+    """The note with unformatted parameters."""
 
     def __new__(cls, template: str) -> ParameterNote:
-        """Make a note from text whose parameters are named with `param`."""
+        """Create a note from text whose parameters are named with `param`."""
         note = super().__new__(cls, str(FinecombError(template)))
         note.template = template
         return note
 
     def __getnewargs__(self) -> tuple[str]:
-        return (self.template,)  # a copy is made from the template again, not from the finished text
+        return (
+            self.template,
+        )  # A copy is built from the template, because the formatted text has lost its parameters.
 
-    def text(self, style: ParameterStyle) -> str:
-        """Return the note with its parameters written in a client's style."""
-        return FinecombError(self.template).text(style)
+    def format_text(self, style: ParameterStyle) -> str:
+        """Return the note with its parameters formatted in a client's style."""
+        return FinecombError(self.template).format_message(style)

@@ -1,4 +1,4 @@
-"""Packages that only some commands need: which extra brings each, and what is said where it is missing."""
+"""Optional packages: the extra that installs each, and the error for a missing package."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from finecomb.core.errors import FinecombError
 
 EXTRA_BY_MODULE = {
     "alembic": "server",
+    "altair": "altair",
     "datasets": "models",
     "fastapi": "server",
     "httptools": "server",
@@ -29,30 +30,30 @@ EXTRA_BY_MODULE = {
     "uvicorn": "server",
     "xllamacpp": "local",
 }
-"""Modules that the default install does not have, and the extra of `pyproject.toml` that brings them."""
+"""Extras in `pyproject.toml` that install optional modules, by module name."""
 
 
 def missing_package_error(user: str, module: str, extra: str = "") -> FinecombError:
-    """The error for a module that is not there; `user` says who needs it, with the verb.
+    """Return the error for a missing module; the message begins with `user`, a subject and verb.
 
     >>> print(missing_package_error("serving needs", "sqlalchemy"))
-    serving needs the package sqlalchemy; pip install 'finecomb[server]'
+    serving needs the package sqlalchemy; run `pip install 'finecomb[server]'`
     """
     name = module.partition(".")[0]
-    way = f"pip install 'finecomb[{extra or EXTRA_BY_MODULE[name]}]'"
-    return FinecombError(f"{user} the package {name.replace('_', '-')}; {way}")
+    command = f"pip install 'finecomb[{extra or EXTRA_BY_MODULE[name]}]'"
+    return FinecombError(f"{user} the package {name.replace('_', '-')}; run `{command}`")
 
 
-def optional_package(user: str, module: str, extra: str = "") -> Any:
-    """A module that the default install does not have; an error that says how to get it where it is not there."""
+def import_optional_package(user: str, module: str, extra: str = "") -> Any:
+    """Import a module that the default install lacks, or raise an error with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
         raise missing_package_error(user, module, extra) from None
 
 
-def need_packages(user: str, *modules: str) -> None:
-    """An error for the first module that is not there, before any work is done."""
+def require_packages(user: str, *modules: str) -> None:
+    """Raise an error for the first of `modules` that is not installed, before any work is done."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise missing_package_error(user, module)

@@ -1,15 +1,14 @@
-"""Options declared once, as the fields of a frozen dataclass: of a statistic, a detector, or whatever has a registry.
+"""Options declared once as fields of a frozen dataclass, e.g. of a statistic or a detector.
 
-A field is declared with `option(default, help)`. `option_specs` reads the fields, `reject_unknown_options` names an
-option that
-what was chosen does not have, and `OptionValues` makes the dataclass of each choice. `finecomb.cli.options` turns the
-same fields into flags of the command line. Statistics and detectors' factories both use it:
+A field is declared with `option_field(default)`. Options of built-in statistics and detectors are described in the
+Parameters section of the public function that takes them. Options of other packages have no keyword there, so they
+define their own `help`, and `finecomb.cli.options` turns them into flags.
 
 >>> @dataclass(frozen=True)
 ... class CountOptions:
-...     least: int = option(1, "Count texts with so many marks or more.")
->>> option_specs(CountOptions)["least"].flag
-'--least'
+...     min_marks: int = option_field(1, help="Minimum number of marks of a text that is counted.")
+>>> option_specs(CountOptions)["min_marks"].flag
+'--min-marks'
 """
 
 from __future__ import annotations
@@ -27,39 +26,39 @@ Options = TypeVar("Options")
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """One option: what it is called, what it may be, and what it does."""
+    """Specification of one option: name, type, limits and help."""
 
     name: str
-    """As in Python."""
+    """Name in Python."""
     kind: Any
-    """The type of its value."""
+    """Type of the value."""
     default: Any
     help: str
     flags: tuple[str, ...] = ()
-    """As on the command line, where that is not simply the name, e.g. `--measure`, `-m`."""
+    """Flags on the command line if they differ from the name, e.g. `--measure`, `-m`."""
     minimum: int | None = None
     commas: bool = False
-    """Whether several values are written with commas between them; otherwise the option is repeated."""
+    """True if several values are comma-separated; otherwise the option is repeated."""
 
     @property
     def flag(self) -> str:
-        """The flag by which it is named to people."""
+        """Command-line flag shown in messages."""
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
 
     @property
     def parameter(self) -> str:
-        """The keyword of public functions that sets it: its flag without dashes."""
+        """Keyword argument of public functions that sets the option: the flag without its leading dashes."""
         return self.flag.lstrip("-").replace("-", "_")
 
 
-def option(default: Any, help: str, *flags: str, minimum: int | None = None, commas: bool = False) -> Any:
-    """A field of an options dataclass."""
+def option_field(default: Any, *flags: str, help: str = "", minimum: int | None = None, commas: bool = False) -> Any:
+    """Return a field of an options dataclass."""
     metadata = {"help": help, "flags": flags, "minimum": minimum, "commas": commas}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def option_specs(options: type) -> dict[str, OptionSpec]:
-    """The options that a dataclass declares, by name; fields without a help are not for users."""
+    """Return the options that a dataclass declares, by name; fields not made by `option_field` are internal."""
     kinds = typing.get_type_hints(options)
     return {
         field.name: OptionSpec(field.name, kinds[field.name], field.default, **field.metadata)
@@ -69,7 +68,7 @@ def option_specs(options: type) -> dict[str, OptionSpec]:
 
 
 def merge_option_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
-    """The options of several dataclasses, each once; the first that has an option says what it does."""
+    """Return the options of several dataclasses without duplicates; the first declaration of an option is used."""
     specs: dict[str, OptionSpec] = {}
     for options in choices:
         for name, spec in option_specs(options).items():
@@ -78,37 +77,37 @@ def merge_option_specs(choices: Iterable[type]) -> dict[str, OptionSpec]:
 
 
 def build_options(options: type[Options], **values: Any) -> Options:
-    """An options dataclass from keywords; lists become tuples, and a name that it does not have is refused."""
+    """Build an options dataclass from keywords; lists become tuples and unknown names are rejected."""
     names = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
     for name in values:
         if name not in names:
-            raise FinecombError(f"no option is called {name!r}{did_you_mean(name, names)}")
+            raise FinecombError(f"unknown option {name!r}{did_you_mean(name, names)}")
     return options(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
 def reject_unknown_options(given: Iterable[str], chosen: Mapping[str, type], choices: Mapping[str, type]) -> None:
-    """Refuse the first of the `given` options that nothing `chosen` has, and name what has it.
+    """Reject the first `given` option that no `chosen` item accepts; the error names the items that accept it.
 
-    Both mappings are from names, as users know them, to options dataclasses; `choices` are all there are.
+    Both mappings are from public names to options dataclasses; `choices` holds all available items.
     """
     specs = merge_option_specs(choices.values())
     parameters = [specs[name].parameter for name in given if name in specs]
-    reject_inapplicable(parameters, chosen, parameters_by_choice({**choices, **chosen}))
+    reject_inapplicable_parameters(parameters, chosen, parameters_by_choice({**choices, **chosen}))
 
 
 def parameters_by_choice(choices: Mapping[str, type]) -> dict[str, frozenset[str]]:
-    """Return the parameters that each choice takes, from their options dataclasses."""
+    """Return the parameters that each choice accepts, from its options dataclass."""
     return {
         name: frozenset(spec.parameter for spec in option_specs(options).values()) for name, options in choices.items()
     }
 
 
-def reject_inapplicable(
+def reject_inapplicable_parameters(
     given: Iterable[str], chosen: Iterable[str], parameters_by_choice: Mapping[str, Collection[str]]
 ) -> None:
-    """Refuse the first of the `given` parameters that nothing `chosen` takes, and name the choices that take it.
+    """Reject the first `given` parameter that no `chosen` item accepts; the error names the choices that accept it.
 
-    A parameter that no choice takes is not about them and passes.
+    A parameter that no choice at all accepts belongs to the caller and is not rejected.
     """
     chosen = list(chosen)
     for parameter in given:
@@ -121,7 +120,7 @@ def reject_inapplicable(
 
 
 def join_names(names: Iterable[str], max_names: int = 6) -> str:
-    """Names with commas, the first few of many.
+    """Join names with commas; only the first `max_names` are listed.
 
     >>> join_names(["coverage", "count"])
     'coverage, count'
@@ -133,11 +132,11 @@ def join_names(names: Iterable[str], max_names: int = 6) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:
-    """The options that a user gave, by name; what was not given is left to each dataclass's default."""
+    """Options that a user gave, by name; options not given keep their defaults."""
 
     given: Mapping[str, Any]
 
     def build_options(self, options: type[Options], **more: Any) -> Options:
-        """The options dataclass of one choice, with those of the given values that it has, `more` before them."""
+        """Build an options dataclass from those given values that it declares; `more` takes precedence."""
         names = {field.name for field in dataclasses.fields(options)}  # type: ignore[arg-type]
         return options(**{name: value for name, value in {**self.given, **more}.items() if name in names})

@@ -1,4 +1,4 @@
-"""Names of onboarding phases as people write them."""
+"""Parsing of onboarding phase names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from finecomb.core.records import ONBOARDING_PHASES, OnboardingPhase
 
 
 def parse_phases(names: Iterable[str]) -> tuple[OnboardingPhase, ...]:
-    """Return the phases that `skip` names, comma-separated or several strings, in the order in which people meet them.
+    """Return the phases named in `skip` (comma-separated or several strings), in onboarding order.
 
     >>> parse_phases(["training,consent"])
     ('consent', 'training')

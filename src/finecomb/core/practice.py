@@ -1,4 +1,4 @@
-"""Texts whose errors are known: examples to study, exercises to try, and the test that decides who may work."""
+"""Training and qualification material: texts with known errors as examples, exercises and test questions."""
 
 from __future__ import annotations
 
@@ -8,63 +8,66 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from finecomb.core.errors import shorten
-from finecomb.core.question import Name, Option, Question, as_option, check_unique
+from finecomb.core.question import LabelName, Option, Question, coerce_option, reject_duplicates
 from finecomb.core.records import Answers, Document, Id, Json, Record, Segment, Text, wrap_single_values
 from finecomb.core.scales import is_among
-from finecomb.core.span import TEXT, Span
+from finecomb.core.span import TEXT_PART, Span
 
 
 class Solution(Record):
-    """A mark as an author writes it: by quote, not by offset."""
+    """A mark written by a protocol author, with a quote instead of offsets."""
 
     quote: Text = ""
-    """The words marked; empty for an omission, which needs `before`."""
+    """Marked words; empty for an omission, which requires `before`."""
     before: Text = ""
-    """For an omission: the words before which something is missing."""
-    label: Name | None = None
-    """The label it carries."""
+    """For an omission, the words before which something is missing."""
+    label: LabelName | None = None
+    """Label of the mark."""
     nth: int = Field(default=1, ge=1)
-    """Which occurrence of the quote (or of `before`), counted from 1."""
-    part: Text = TEXT
-    """The text or the name of a context."""
+    """Occurrence of the quote (or of `before`), from 1."""
+    part: Text = TEXT_PART
+    """`text` or the name of a context."""
     antecedent: Text = ""
-    """The earlier words it refers to, by quote."""
+    """Quote of the earlier words that the mark refers to."""
     answers: Answers = {}
     """Answers to the label's questions."""
     why: Text = ""
-    """The reason, shown as feedback."""
+    """Explanation, shown as feedback."""
 
     @model_validator(mode="after")
-    def _check_words_given(self) -> Solution:
+    def _check_quote_given(self) -> Solution:
         if bool(self.quote) == bool(self.before):
-            raise ValueError("needs either a quote or, for an omission, `before`")
+            raise ValueError("requires either `quote` or, for an omission, `before`")
         return self
 
-    def span(self, text: str, context: Mapping[str, str]) -> Span:
-        """Where it is."""
-        span = locate_quote(
-            self.quote or self.before, text if self.part == TEXT else context.get(self.part, ""), self.nth, self.part
+    def locate(self, text: str, context: Mapping[str, str]) -> Span:
+        """Return the span of the quote in the text or a context."""
+        span = locate_nth_quote(
+            self.quote or self.before,
+            text if self.part == TEXT_PART else context.get(self.part, ""),
+            self.nth,
+            self.part,
         )
         return span if self.quote else Span(span.start, span.start, self.part)
 
 
 class Example(Record):
-    """A text with its marks, to be studied."""
+    """A text with its marks, for annotators to study."""
 
     text: Text
-    """Our own words, never a paper's."""
+    """The text, written for the protocol and not copied from a paper."""
     context: Mapping[Id, Text] = {}
-    """E.g. the prompt."""
+    """Contexts by name, e.g. the prompt."""
     data: Json = None
-    """What the text was made from."""
+    """Data from which the text was generated."""
     marks: tuple[Solution, ...] = ()
-    """What is wrong in it; none shows what is not an error."""
+    """Errors in the text; without marks, the example shows a text without errors."""
     answers: Answers = {}
-    """The right answers to the document's questions."""
+    """Correct answers to the document's questions."""
     why: Text = ""
-    """What it teaches."""
+    """The lesson of the example."""
     only: Mapping[Text, tuple[Text, ...]] = {}
-    """For whom it is meant: people whose texts have one of these values, e.g. `domain: news`; everybody when empty."""
+    """Meta values of the texts of people who see the example, e.g. `domain: news`; everyone sees it if empty."""
 
     @field_validator("only", mode="before")
     @classmethod
@@ -79,183 +82,193 @@ class Example(Record):
 
 def _check_quotes_found(marks: Iterable[Solution], text: str, context: Mapping[str, str]) -> None:
     for mark in marks:
-        mark.span(text, context)
+        mark.locate(text, context)
         if mark.antecedent and not any(mark.antecedent in passage for passage in (text, *context.values())):
-            raise ValueError(f"antecedent {mark.antecedent!r} is not in the text")
+            raise ValueError(
+                f"antecedent {mark.antecedent!r} is neither in the text nor in a context; quote it exactly"
+            )
 
 
-def locate_quote(quote: str, text: str, nth: int = 1, part: str = TEXT) -> Span:
-    """The nth occurrence of `quote` in `text`.
+def locate_nth_quote(quote: str, text: str, nth: int = 1, part: str = TEXT_PART) -> Span:
+    """Return the span of the nth occurrence of `quote` in `text`.
 
-    >>> locate_quote("an", "banana", 2)
+    >>> locate_nth_quote("an", "banana", 2)
     Span(start=3, end=5, part='text')
     """
-    at = -1
+    start = -1
     for _ in range(nth):
-        at = text.find(quote, at + 1)
-        if at < 0:
+        start = text.find(quote, start + 1)
+        if start < 0:
             often = "" if nth == 1 else f" {nth} times"
-            raise ValueError(f"quote {shorten(quote)!r} is not in the {part}{often}")
-    return Span(at, at + len(quote), part)
+            fix = "quote the words exactly" if nth == 1 else "lower `nth`"
+            raise ValueError(f"quote {shorten(quote)!r} is not in the {part}{often}; {fix}")
+    return Span(start, start + len(quote), part)
 
 
 class Exercise(Record):
-    """A text to work on whose solution is known."""
+    """A text to annotate with a known solution."""
 
-    name: Name
-    """Its id is `protocol@version/name`."""
+    name: LabelName
+    """Name of the exercise; its document ID is `protocol@version/name`."""
     ask: Text = ""
-    """What to do."""
+    """Task."""
     text: Text
-    """Our own words."""
+    """The text, written for the protocol."""
     context: Mapping[Id, Text] = {}
-    """E.g. the prompt."""
+    """Contexts by name, e.g. the prompt."""
     segments: tuple[Text, ...] = ()
-    """Quotes that cut the text into parts, in order; each begins one."""
+    """Quotes that divide the text into segments, in order; each begins a segment."""
     data: Json = None
-    """What the text was made from."""
-    label: Name | None = None
-    """The one label it practises, when it practises one."""
+    """Data from which the text was generated."""
+    label: LabelName | None = None
+    """Label that the exercise practises, if it practises a single one."""
     solutions: tuple[Solution, ...] = ()
-    """Every known error."""
+    """All known errors."""
     answers: Answers = {}
-    """The right answers to the document's questions."""
+    """Correct answers to the document's questions."""
     units: tuple[Answers, ...] = ()
-    """The right answers to the questions of each part, in order."""
+    """Correct answers to the questions of each segment, in order."""
     feedback: Text = ""
-    """Said afterwards."""
+    """Explanation shown afterwards."""
 
     @model_validator(mode="after")
     def _check_quotes(self) -> Exercise:
         _check_quotes_found(self.solutions, self.text, self.context)
-        cuts = [locate_quote(quote, self.text).start for quote in self.segments]
+        cuts = [locate_nth_quote(quote, self.text).start for quote in self.segments]
         if cuts != sorted(set(cuts)):
-            raise ValueError("segments are not in text order")
+            raise ValueError("segments must be distinct and in text order")
         if self.units and len(self.units) != len(cuts):
-            raise ValueError(f"has {len(self.units)} unit answers for {len(cuts)} segments")
+            raise ValueError(
+                f"`units` has answers for {len(self.units)} segments, but the text has {len(cuts)}; give one entry "
+                "per segment"
+            )
         return self
 
-    def document(self, id: str) -> Document:
-        """The exercise as a document."""
-        cuts = [locate_quote(quote, self.text).start for quote in self.segments]
+    def to_document(self, id: str) -> Document:
+        """Return the exercise as a document."""
+        cuts = [locate_nth_quote(quote, self.text).start for quote in self.segments]
         ends = [len(self.text[start:end].rstrip()) + start for start, end in zip(cuts, [*cuts[1:], None], strict=False)]
         segments = tuple(Segment(start=start, end=end) for start, end in zip(cuts, ends, strict=True))
         return Document(id=id, text=self.text, context=self.context, segments=segments, data=self.data)
 
-    def spans(self) -> tuple[Span, ...]:
-        """Where its solutions are."""
-        return tuple(solution.span(self.text, self.context) for solution in self.solutions)
+    def solution_spans(self) -> tuple[Span, ...]:
+        """Return the spans of the solutions."""
+        return tuple(solution.locate(self.text, self.context) for solution in self.solutions)
 
 
 class Choice(Record):
     """A multiple-choice question about marked words in a short text."""
 
-    name: Name
-    """Its id is `protocol@version/name`."""
+    name: LabelName
+    """Name of the question; its document ID is `protocol@version/name`."""
     text: Text
-    """Our own words."""
+    """The text, written for the protocol."""
     context: Mapping[Id, Text] = {}
-    """E.g. the prompt."""
+    """Contexts by name, e.g. the prompt."""
     quote: Text = ""
-    """The words in question."""
+    """Quote of the marked words."""
     ask: Text
-    """The question."""
-    options: tuple[Annotated[Option, BeforeValidator(as_option)], ...] = Field(min_length=2)
-    """What can be chosen."""
+    """Question."""
+    options: tuple[Annotated[Option, BeforeValidator(coerce_option)], ...] = Field(min_length=2)
+    """Answer options."""
     answer: bool | int | float | Text
-    """What is right."""
+    """Correct answer."""
     feedback: Text = ""
-    """Said afterwards."""
+    """Explanation shown afterwards."""
 
     @model_validator(mode="after")
     def _check_choice(self) -> Choice:
-        locate_quote(self.quote, self.text)
+        locate_nth_quote(self.quote, self.text)
         if not is_among(self.answer, (option.value for option in self.options)):
-            raise ValueError(f"answer {self.answer!r} is not among the options")
+            listed = ", ".join(repr(option.value) for option in self.options)
+            raise ValueError(f"answer {self.answer!r} is not one of the options; use one of {listed}")
         return self
 
     @property
     def question(self) -> Question:
-        """As a question about the text."""
+        """The multiple-choice question as a question about the text."""
         return Question(name="answer", ask=self.ask, scale="nominal", options=self.options)
 
 
 class Training(Record):
-    """What people read and try before they are tested; it never filters anybody."""
+    """Practice before the qualification; it never excludes anyone."""
 
     intro: Text = ""
-    """Said first."""
+    """Introduction."""
     exercises: tuple[Exercise, ...] = ()
-    """With feedback after each."""
+    """Exercises with feedback after each."""
 
 
 class QualificationPart(Record):
-    """One part of a qualification: exercises in which marks are found, or multiple-choice questions."""
+    """One part of a qualification: exercises with errors to find, or multiple-choice questions."""
 
-    name: Name
-    """Under which its points are stored."""
+    name: LabelName
+    """Key under which its points are stored."""
     title: Text = ""
-    """As people read it."""
+    """Title shown to annotators."""
     intro: Text = ""
-    """Said first."""
+    """Introduction."""
     points: float = Field(gt=0)
-    """For each exercise or question."""
+    """Points per exercise or question."""
     exercises: tuple[Exercise, ...] = ()
-    """Points go down by `lose` for each solution short of `needed`, not below 0."""
+    """Exercises; points decrease by `lose` for each solution short of `needed`, to a minimum of 0."""
     choices: tuple[Choice, ...] = ()
-    """All points or none."""
+    """Multiple-choice questions, each worth all points or none."""
     needed: int | None = Field(default=None, ge=1)
-    """Solutions that earn all points; all of them when absent."""
+    """Number of solutions that earn all points (default: all)."""
     match: Literal["label", "place"] = "label"
-    """Whether a mark finds a solution only with its label, or with any label at its place."""
+    """Matching of marks to solutions: by position and label, or by position alone."""
     lose: float | None = Field(default=None, gt=0)
-    """Points lost for each solution short of `needed`; points / needed when absent."""
+    """Points lost for each solution short of `needed` (default: points / needed)."""
     teach: bool = False
-    """Whether a page about the label that an exercise practises comes before it: gloss, rules and examples."""
+    """Show a page about the practised label before each exercise, with its gloss, rules and examples."""
 
     @model_validator(mode="after")
     def _check_part(self) -> QualificationPart:
         if bool(self.exercises) == bool(self.choices):
-            raise ValueError("needs either exercises or choices")
+            raise ValueError("requires either exercises or choices")
         for exercise in self.exercises:
             if not exercise.solutions:
-                raise ValueError(f"exercise {exercise.name!r} has no solutions to find")
+                raise ValueError(f"exercise {exercise.name!r} has no solutions; add at least one")
             if self.needed is not None and self.needed > len(exercise.solutions):
                 raise ValueError(
-                    f"needs {self.needed} solutions, but exercise {exercise.name!r} has {len(exercise.solutions)}"
+                    f"needed must be at most {len(exercise.solutions)} (the number of solutions of exercise "
+                    f"{exercise.name!r}), found {self.needed}"
                 )
         return self
 
     @property
     def max_points(self) -> float:
-        """The most points it can give."""
+        """Maximum points of this part."""
         return self.points * (len(self.exercises) + len(self.choices))
 
 
 class Qualification(Record):
-    """The test that decides who may work."""
+    """Test that annotators must pass before they can work."""
 
     parts: tuple[QualificationPart, ...] = Field(min_length=1)
-    """Taken in order."""
+    """Parts, taken in order."""
     pass_at: float = Field(gt=0)
-    """Points that are enough."""
+    """Points needed to pass."""
     min_precision: float | None = Field(default=None, ge=0, le=1)
-    """Share of a person's marks that must be right, when it matters."""
+    """Minimum share of a person's marks that must be correct, if required."""
     attempts: int = Field(default=1, ge=1)
-    """How often it may be tried."""
+    """Maximum number of attempts."""
     feedback: Literal["solutions", "written"] = "solutions"
-    """`solutions` are shown afterwards; `written` adds a line for each mark found, missed and extra."""
+    """Feedback afterwards: `solutions` shows the solutions; `written` adds a line per mark found, missed or extra."""
 
     @model_validator(mode="after")
     def _check_qualification(self) -> Qualification:
-        check_unique("part", [part.name for part in self.parts])
+        reject_duplicates("part", [part.name for part in self.parts])
         exercises = [exercise.name for part in self.parts for exercise in part.exercises]
-        check_unique("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
+        reject_duplicates("exercise", exercises + [choice.name for part in self.parts for choice in part.choices])
         if self.pass_at > self.max_points:
-            raise ValueError(f"pass_at {self.pass_at:g} is more than all points together, {self.max_points:g}")
+            raise ValueError(
+                f"pass_at must be at most {self.max_points:g} (the sum of all points), found {self.pass_at:g}"
+            )
         return self
 
     @property
     def max_points(self) -> float:
-        """The most points it can give."""
+        """Maximum points of the qualification."""
         return sum(part.max_points for part in self.parts)

@@ -1,31 +1,111 @@
-"""Results: tables with notes and a signature that a notebook can show, draw, convert and search."""
+"""Estimates with confidence intervals and signatures, and results: tables that can be shown, plotted and converted."""
 
 from __future__ import annotations
 
 import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from finecomb.core.errors import ParameterError
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.version import signature_version
 
 if TYPE_CHECKING:
     import pandas
 
     from finecomb.core.protocol import Protocol
 
-_REPR_ROWS = 8
-"""Rows that `repr` prints: with title, header, count of the rest, note and signature it has fewer than 15 lines."""
-_REPR_WIDTH = 110
-_SHORT_CELL = 24
+_MAX_REPR_ROWS = 8
+"""Maximum rows that `repr` prints; with title, header, row count, note and signature it stays below 15 lines."""
+_MAX_REPR_WIDTH = 110
+_MAX_CELL_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Settings needed to reproduce a number, as `name:value` pairs in a fixed order, ending with the version."""
+
+    fields: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def from_fields(cls, **fields: object) -> Signature:
+        """Build a signature from keyword arguments in their order; None is omitted, and the version is appended.
+
+        >>> print(Signature.from_fields(statistic="alpha", unit="token", seed=0))  # doctest: +ELLIPSIS
+        statistic:alpha|unit:token|seed:0|version:...
+        """
+        named = [(name, str(value)) for name, value in fields.items() if value is not None]
+        return cls((*named, ("version", signature_version())))
+
+    def insert(self, **fields: object) -> Signature:
+        """Return the signature with more fields before the version; None is omitted.
+
+        >>> print(Signature((("statistic", "alpha"), ("version", "1"))).insert(interval="hall"))
+        statistic:alpha|interval:hall|version:1
+        """
+        more = tuple((name, str(value)) for name, value in fields.items() if value is not None)
+        end = len(self.fields) - (bool(self.fields) and self.fields[-1][0] == "version")
+        return Signature((*self.fields[:end], *more, *self.fields[end:])) if more else self
+
+    def __getitem__(self, name: str) -> str:
+        return dict(self.fields)[name]
+
+    def __str__(self) -> str:
+        return "|".join(f"{name}:{value}" for name, value in self.fields)
+
+
+def shared_signature(signatures: Iterable[Signature]) -> Signature:
+    """Return the fields that have the same value in all signatures, in the order of the first signature.
+
+    >>> first, second = (Signature((("statistic", "alpha"), ("label", name))) for name in "ab")
+    >>> print(shared_signature([first, second]))
+    statistic:alpha
+    """
+    first, *others = [signature.fields for signature in signatures] or [()]
+    return Signature(tuple(field for field in first if all(field in fields for fields in others)))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic with its confidence interval. Undefined values are NaN, with the reason in `why`."""
+
+    value: float
+    low: float
+    high: float
+    signature: Signature
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.value) and not self.why:
+            raise ValueError("an undefined estimate needs a reason in `why`")
+
+    def __str__(self) -> str:
+        return f"{self.short()}  {self.signature}"
+
+    def short(self, digits: int = 3) -> str:
+        """Return the value with its interval, e.g. `0.412 [0.380, 0.450]`, or the reason why it is undefined."""
+        if math.isnan(self.value):
+            return self.why
+        if math.isnan(self.low):
+            return f"{self.value:.{digits}f}"
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row of a result: identifying columns and an estimate."""
+
+    columns: Mapping[str, object]
+    """Identifying columns, e.g. `{"measure": "coverage", "label": "redundant", "model": "gpt2"}`."""
+    estimate: Estimate
 
 
 class ResultRow(dict[str, Any]):
-    """One row of a result; its columns are attributes too: `row.value` is `row["value"]`."""
+    """One row of a result, with its columns also as attributes: `row.value` is `row["value"]`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -38,22 +118,31 @@ class ResultRow(dict[str, Any]):
 
 
 class Result:
-    """What every result offers: rows, notes, a signature, conversions, a search and a drawing."""
+    """Base class of results: rows, notes, a signature, conversions, search and plotting."""
 
     title: str = ""
-    """What the table shows, e.g. `Agreement`."""
+    """Title of the table, e.g. `Agreement`."""
     notes: tuple[str, ...] = ()
-    """What a reader of the numbers should know, e.g. which annotators were left out."""
+    """Notes on the numbers, e.g. which annotators were omitted."""
     signature: str = ""
-    """How the numbers were made, as far as all rows have it in common."""
+    """Signature fields that all rows share."""
 
     def rows(self) -> list[ResultRow]:
-        """Return the rows of the table, with every digit."""
+        """Return the rows of the table with full precision."""
         raise NotImplementedError
 
     def findings(self) -> list[Finding]:
         """Return the estimates of the result, which is what `plot` draws."""
-        return [_row_finding(row) for row in self.rows() if isinstance(row.get("value"), float)]
+        findings: list[Finding] = []
+        for row in self.rows():
+            if isinstance(row.get("value"), float):
+                numbers = [row.get(name) for name in ("value", "low", "high")]
+                value, low, high = (number if isinstance(number, float) else math.nan for number in numbers)
+                not_columns = ("value", "low", "high", "why", "signature")
+                columns = {name: cell for name, cell in row.items() if name not in not_columns}
+                why = str(row.get("why") or "undefined")
+                findings.append(Finding(columns, Estimate(value, low, high, Signature(()), why)))
+        return findings
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one plain dictionary per row."""
@@ -66,25 +155,26 @@ class Result:
         return pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a pandas DataFrame; needs pandas."""
+        """Return the rows as a pandas DataFrame; requires pandas."""
         import pandas
 
         return pandas.DataFrame(self.to_dicts())
 
     def to_markdown(self, digits: int = 3) -> str:
-        """Return the table in Markdown, numbers with their intervals."""
-        return str(_renderer().table_text(self, "markdown", digits))
+        """Return the table in Markdown, with confidence intervals."""
+        return str(_import_renderer().table_text(self, "markdown", digits))
 
     def to_latex(self, digits: int = 3) -> str:
-        """Return the table in LaTeX (booktabs), numbers with their intervals."""
-        return str(_renderer().table_text(self, "latex", digits))
+        """Return the table in LaTeX (booktabs), with confidence intervals."""
+        return str(_import_renderer().table_text(self, "latex", digits))
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw values with their intervals; with `path` (.svg, .png or .pdf) write the figure there.
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
+        """Plot values with their confidence intervals; with `path` (.svg, .png or .pdf), write the figure to a file.
 
-        Returns an object that a notebook shows as a picture.
+        `options` are those of the drawing: `width`, `font_size` and `theme`. Returns a figure that a notebook displays,
+        with `save(path)`, `to_svg()` and `to_altair()`.
         """
-        return _renderer().plot_result(self, path)
+        return _import_renderer().plot_result(self, path, **options)
 
     def find(self, **columns: object) -> ResultRow:
         """Return the only row whose columns have these values.
@@ -92,13 +182,13 @@ class Result:
         Raises
         ------
         ParameterError
-            If no row or more than one row has them.
+            If no row matches, or more than one.
         """
         rows = self.rows()
         names = list(dict.fromkeys(name for row in rows for name in row))
         for name in columns:
             if rows and name not in names:
-                raise ParameterError(f"no column is called {name!r}", parameter=name, choices=names)
+                raise ParameterError(f"unknown column {name!r}", parameter=name, choices=names)
         matches = [row for row in rows if all(row.get(name) == value for name, value in columns.items())]
         if len(matches) == 1:
             return matches[0]
@@ -114,21 +204,21 @@ class Result:
         raise ParameterError(f"no row has {wanted}")
 
     def __repr__(self) -> str:
-        """At most 15 lines: title, header, the first rows, how many more, and notes and signature in one line each."""
-        lines = [self.title or type(self).__name__, *_text_lines(self.rows())]
+        """Return at most 15 lines: title, header, first rows, row count, and one line each for notes and signature."""
+        lines = [self.title or type(self).__name__, *_format_table_lines(self.rows())]
         if self.notes:
             more = f" (and {len(self.notes) - 1} more in .notes)" if len(self.notes) > 1 else ""
-            lines.append(_cut(f"note: {self.notes[0]}{more}", _REPR_WIDTH))
+            lines.append(_truncate(f"note: {self.notes[0]}{more}", _MAX_REPR_WIDTH))
         if self.signature:
-            lines.append(_cut(self.signature, _REPR_WIDTH))
+            lines.append(_truncate(self.signature, _MAX_REPR_WIDTH))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return str(_renderer().result_html(self))
+        return str(_import_renderer().result_html(self))
 
 
 class Table(Result, Sequence[ResultRow]):
-    """A result made of plain rows."""
+    """A result with plain rows."""
 
     def __init__(
         self,
@@ -191,55 +281,40 @@ class Findings(Result, list[Finding]):
 
     @property
     def signature(self) -> str:  # type: ignore[override]
-        """What the signatures of all rows have in common."""
-        return shared_signature([finding.estimate for finding in self])
+        """Signature fields that all rows share."""
+        return str(shared_signature(finding.estimate.signature for finding in self))
 
     def __repr__(self) -> str:
         return Result.__repr__(self)
 
 
-def _row_finding(row: ResultRow) -> Finding:
-    numbers = [row.get(name) for name in ("value", "low", "high")]
-    value, low, high = (number if isinstance(number, float) else math.nan for number in numbers)
-    columns = {name: cell for name, cell in row.items() if name not in ("value", "low", "high", "why", "signature")}
-    return Finding(columns, Estimate(value, low, high, Signature(()), str(row.get("why") or "undefined")))
-
-
-def shared_signature(estimates: Sequence[Estimate]) -> str:
-    """Return the fields that the signatures of all estimates share, as `name:value|name:value`."""
-    fields = [dict(estimate.signature.fields) for estimate in estimates]
-    first = fields[0] if fields else {}
-    shared = {name: value for name, value in first.items() if all(other.get(name) == value for other in fields)}
-    return str(Signature(tuple(shared.items())))
-
-
-def _renderer() -> Any:
-    """Return the module that draws results: it lives in `reporting`, above this layer, and is loaded on first use."""
+def _import_renderer() -> Any:
+    """Import the module that renders results; it is in the higher layer `reporting`, so it is imported on first use."""
     return importlib.import_module("finecomb.reporting.result_rendering")
 
 
-def _text_lines(rows: Sequence[ResultRow]) -> Iterator[str]:
+def _format_table_lines(rows: Sequence[ResultRow]) -> Iterator[str]:
     if not rows:
         yield "(no rows)"
         return
-    head = rows[:_REPR_ROWS]
+    head = rows[:_MAX_REPR_ROWS]
     names = [name for name in head[0] if name != "signature" and any(row.get(name) not in ("", None) for row in head)]
-    cells = [[_cell(row.get(name)) for name in names] for row in head]
-    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
-    while sum(widths) + 2 * len(widths) > _REPR_WIDTH and len(widths) > 1:  # the last columns are the least needed
+    cells = [[_format_cell(row.get(name)) for name in names] for row in head]
+    widths = [max(len(name), *(len(row[index]) for row in cells)) for index, name in enumerate(names)]
+    while sum(widths) + 2 * len(widths) > _MAX_REPR_WIDTH and len(widths) > 1:  # the last columns matter least
         widths.pop()
     yield "  ".join(name.ljust(width) for name, width in zip(names, widths, strict=False)).rstrip()
     for row in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
-    if len(rows) > _REPR_ROWS:
-        yield f"... and {len(rows) - _REPR_ROWS:,} more rows"
+    if len(rows) > _MAX_REPR_ROWS:
+        yield f"... and {len(rows) - _MAX_REPR_ROWS:,} more rows"
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.3f}"
-    return _cut("" if value is None else " ".join(str(value).split()), _SHORT_CELL)
+    return _truncate("" if value is None else " ".join(str(value).split()), _MAX_CELL_WIDTH)
 
 
-def _cut(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""Regular expressions that a protocol brings along: run with a time limit, since some take for ever on some texts."""
+"""Matching of the regular expressions in protocols, with a time limit because some take exponential time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import regex
 from finecomb.core.errors import FinecombError, shorten
 
 MAX_SECONDS = 0.5
-"""The longest that one expression may take on one quote."""
+"""Maximum time for one expression on one quote, in seconds."""
 
 
 class SlowPatternError(FinecombError):
-    """A regular expression that takes too long."""
+    """A regular expression that exceeds its time limit."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -22,10 +22,10 @@ def _compile_pattern(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern)
 
 
-def full_match(pattern: str, text: str, seconds: float = MAX_SECONDS) -> regex.Match[str] | None:
-    """The match of a whole text, or None; raises `SlowPatternError` when it takes longer than `seconds`.
+def full_match_with_timeout(pattern: str, text: str, seconds: float = MAX_SECONDS) -> regex.Match[str] | None:
+    """Match an entire text, or return None; raise `SlowPatternError` if matching takes longer than `seconds`.
 
-    >>> full_match("(a+)+b", "aab").span(1)
+    >>> full_match_with_timeout("(a+)+b", "aab").span(1)
     (0, 2)
     """
     compiled: Any = _compile_pattern(pattern)

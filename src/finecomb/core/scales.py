@@ -1,4 +1,4 @@
-"""The scales of questions: one row each for how an answer is checked, parsed, merged, printed and invented."""
+"""Scales of questions: how the answers of each scale are checked, parsed, merged, formatted and sampled."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _BOOLEAN_WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": Fa
 
 
 def is_among(answer: object, values: Iterable[object]) -> bool:
-    """Whether an answer is one of the values: of the same type, so that 1 is not true."""
+    """Return True if an answer equals one of the values and has the same type, so that 1 does not equal True."""
     return any(type(answer) is type(value) and answer == value for value in values)
 
 
-def option_values(question: Question) -> dict[str, bool | int | float | str]:
-    """The values of a question's options by everything they are called: value, title and aliases."""
+def option_value_by_spelling(question: Question) -> dict[str, bool | int | float | str]:
+    """Return the values of a question's options by every accepted spelling: value, title and aliases."""
     named = {word: option.value for option in question.options for word in (option.title, *option.aliases) if word}
     return named | {str(option.value): option.value for option in question.options}
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number that a text writes in plain digits, or None.
+    """Return the number that a text represents in plain digits, or None.
 
     >>> parse_number("-3"), parse_number("0.50"), parse_number("1e5")
     (-3, 0.5, None)
@@ -49,17 +49,12 @@ def parse_number(text: str) -> int | float | None:
 
 
 def most_frequent_answer(answers: Sequence[Answer]) -> Answer:
-    """The most frequent answer; of answers equally frequent the first."""
+    """Return the most frequent answer; in a tie, the first of the most frequent answers."""
     return Counter(answers).most_common(1)[0][0]
 
 
-def join_different_answers(answers: Sequence[Answer]) -> Answer:
-    """The answers that differ, one beside the other."""
-    return " / ".join(map(str, dict.fromkeys(answers)))
-
-
 def format_answer(answer: Answer) -> str:
-    """An answer in one line, as it is stored.
+    """Format an answer in one line, as it is stored.
 
     >>> format_answer(("plot", "style")), format_answer(3)
     ('plot, style', '3')
@@ -67,8 +62,8 @@ def format_answer(answer: Answer) -> str:
     return ", ".join(answer) if isinstance(answer, tuple) else str(answer)
 
 
-def option_titles(question: Question, answer: Answer) -> str:
-    """An answer as people read it: the titles of the options chosen, or what was written."""
+def format_answer_with_titles(question: Question, answer: Answer) -> str:
+    """Format an answer for display: titles of the selected options, or the text that was entered."""
     titles = {option.value: option.title for option in question.options}
     chosen = answer if isinstance(answer, tuple) else (answer,)
     return ", ".join(titles.get(value) or str(value) for value in chosen)
@@ -76,89 +71,59 @@ def option_titles(question: Question, answer: Answer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QuestionScale:
-    """One kind of answer."""
+    """One scale for answers."""
 
     name: str
-    """As protocols write it."""
+    """Name in protocols."""
     check: AnswerCheck
-    """What is wrong with an answer, in words, or an empty string."""
+    """Function that returns what is wrong with an answer, or an empty string."""
     parse: AnswerParser
-    """The answer that a text in a file stands for, or None where it stands for none."""
+    """Function that returns the answer that a text in a file represents, or None."""
     example: AnswerGenerator
-    """Some answer, for simulated annotators."""
+    """Function that samples an answer for simulated annotators."""
     merge: AnswerMerger = most_frequent_answer
-    """One answer for several annotators'."""
-    words: AnswerFormatter = option_titles
-    """An answer as people read it."""
+    """Function that merges the answers of several annotators."""
+    words: AnswerFormatter = format_answer_with_titles
+    """Function that formats an answer for display."""
     chooses: bool = False
-    """Whether it needs options to choose among."""
+    """True if the scale requires options."""
     many: bool = False
-    """Whether an answer is a list of options."""
+    """True if an answer is a list of options."""
     bounded: bool = False
-    """Whether it takes a lowest and a highest value."""
+    """True if the scale takes a minimum and a maximum."""
     prose: bool = False
-    """Whether an answer is a text of the annotator's own words."""
+    """True if an answer is free text."""
     free: bool = False
-    """Whether any text is an answer."""
+    """True if any text is a valid answer."""
     ordered: bool = False
-    """Whether options go from least to most."""
+    """True if options are ordered from least to most."""
     rates: bool = False
-    """Whether answers say how good or how much, so that always giving the same one is telling."""
+    """True if answers are ratings; an annotator who always gives the same rating is suspicious."""
     values: tuple[Answer, ...] = ()
-    """Answers that need not be listed as options."""
-
-
-# --- text ----------------------------------------------------------------------------------------------------------
-
-
-def _text_check(question: Question, answer: Answer) -> str:
-    return "" if isinstance(answer, str) else "expected text"
-
-
-def _text_parse(question: Question, text: str) -> Answer:
-    return text
-
-
-def _text_example(question: Question, rng: np.random.Generator) -> Answer:
-    return "Simulated."
-
-
-# --- yes or no -----------------------------------------------------------------------------------------------------
-
-
-def _yes_no_check(question: Question, answer: Answer) -> str:
-    return "" if isinstance(answer, bool) else "expected true or false"
-
-
-def _yes_no_parse(question: Question, text: str) -> Answer | None:
-    return _BOOLEAN_WORDS.get(fold_spelling(text))
-
-
-def _yes_no_words(question: Question, answer: Answer) -> str:
-    return "Yes" if answer else "No"
-
-
-def _yes_no_example(question: Question, rng: np.random.Generator) -> Answer:
-    return bool(rng.random() < 0.5)
+    """Valid answers of a scale without options."""
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def _number_check(question: Question, answer: Answer) -> str:
+def _number_problem(question: Question, answer: Answer) -> str:
     if isinstance(answer, bool) or not isinstance(answer, int | float):
         return "expected a number"
     low = -math.inf if question.low is None else question.low
     high = math.inf if question.high is None else question.high
-    return "" if low <= answer <= high else f"expected a number from {low:g} to {high:g}"
+    if low <= answer <= high:
+        return ""
+    if question.high is None:
+        return f"expected a number of at least {low:g}"
+    return (
+        f"expected a number of at most {high:g}"
+        if question.low is None
+        else f"expected a number from {low:g} to {high:g}"
+    )
 
 
-def _number_parse(question: Question, text: str) -> Answer | None:
-    return parse_number(text)
-
-
-def _number_example(question: Question, rng: np.random.Generator) -> Answer:
-    """A number in range; where an end is open, in a stretch of length 1."""
+def _random_number(question: Question, rng: np.random.Generator) -> Answer:
+    """Sample a number in the question's range; a range without a minimum or maximum has length 1."""
     low, high = question.low, question.high
     if low is None:
         low = 0.0 if high is None else high - 1
@@ -172,59 +137,84 @@ def _list_options(question: Question) -> str:
     return ", ".join(map(str, question.values))
 
 
-def _option_check(question: Question, answer: Answer) -> str:
+def _option_problem(question: Question, answer: Answer) -> str:
     return "" if is_among(answer, question.values) else f"expected one of {_list_options(question)}"
 
 
-def _option_parse(question: Question, text: str) -> Answer | None:
-    values = option_values(question)
+def _parse_option(question: Question, text: str) -> Answer | None:
+    values = option_value_by_spelling(question)
     return values.get(text, {fold_spelling(word): value for word, value in values.items()}.get(fold_spelling(text)))
 
 
-def _option_example(question: Question, rng: np.random.Generator) -> Answer:
+def _random_option(question: Question, rng: np.random.Generator) -> Answer:
     return question.values[int(rng.integers(len(question.values)))]
 
 
-def _options_check(question: Question, answer: Answer) -> str:
+def _options_problem(question: Question, answer: Answer) -> str:
     if not isinstance(answer, tuple | list):
-        return f"expected a list from {_list_options(question)}"
+        return f"expected a list of {_list_options(question)}"
     strange = [choice for choice in answer if not is_among(choice, question.values)]
-    return f"{strange[0]!r} is not among {_list_options(question)}" if strange else ""
+    return f"{strange[0]!r} is not one of {_list_options(question)}" if strange else ""
 
 
-def _options_parse(question: Question, text: str) -> Answer | None:
-    value = _option_parse(question, text)
+def _parse_options(question: Question, text: str) -> Answer | None:
+    value = _parse_option(question, text)
     return None if value is None else (str(value),)
 
 
-def _options_example(question: Question, rng: np.random.Generator) -> Answer:
-    return (str(_option_example(question, rng)),)
+# --- registry ------------------------------------------------------------------------------------------------------
 
-
-# --- the table -----------------------------------------------------------------------------------------------------
-
-_OPTION_FUNCTIONS = (_option_check, _option_parse, _option_example)
-_TEXT_FUNCTIONS = (_text_check, _text_parse, _text_example)
+_OPTION_FUNCTIONS = (_option_problem, _parse_option, _random_option)
+_TEXT_FUNCTIONS: tuple[AnswerCheck, AnswerParser, AnswerGenerator] = (
+    lambda question, answer: "" if isinstance(answer, str) else "expected text",
+    lambda question, text: text,
+    lambda question, rng: "Simulated.",
+)
 
 SCALES: dict[str, QuestionScale] = {
     scale.name: scale
     for scale in (
         QuestionScale("nominal", *_OPTION_FUNCTIONS, chooses=True, rates=True),
         QuestionScale("ordinal", *_OPTION_FUNCTIONS, chooses=True, ordered=True, rates=True),
-        QuestionScale("number", _number_check, _number_parse, _number_example, bounded=True, rates=True),
         QuestionScale(
-            "yes-no", _yes_no_check, _yes_no_parse, _yes_no_example, words=_yes_no_words, values=(True, False)
+            "number",
+            _number_problem,
+            lambda question, text: parse_number(text),
+            _random_number,
+            bounded=True,
+            rates=True,
         ),
-        QuestionScale("several", _options_check, _options_parse, _options_example, chooses=True, many=True),
-        QuestionScale("text", *_TEXT_FUNCTIONS, merge=join_different_answers, prose=True, free=True),
+        QuestionScale(
+            "yes-no",
+            check=lambda question, answer: "" if isinstance(answer, bool) else "expected true or false",
+            parse=lambda question, text: _BOOLEAN_WORDS.get(fold_spelling(text)),
+            example=lambda question, rng: bool(rng.random() < 0.5),
+            words=lambda question, answer: "Yes" if answer else "No",
+            values=(True, False),
+        ),
+        QuestionScale(
+            "several",
+            _options_problem,
+            _parse_options,
+            lambda question, rng: (str(_random_option(question, rng)),),
+            chooses=True,
+            many=True,
+        ),
+        QuestionScale(
+            "text",
+            *_TEXT_FUNCTIONS,
+            merge=lambda answers: " / ".join(map(str, dict.fromkeys(answers))),
+            prose=True,
+            free=True,
+        ),
         QuestionScale("rewrite", *_TEXT_FUNCTIONS, free=True),
     )
 }
-"""Every scale by name. A new one is a row here."""
+"""All scales by name. To add a scale, add a row."""
 
 
 def check_scale_name(value: str) -> str:
-    """Refuse a name that no scale has."""
+    """Reject a name that is not a scale."""
     if value not in SCALES:
         *names, last = (repr(name) for name in SCALES)
         raise ValueError(f"expected {', '.join(names)} or {last}, found {value!r}")

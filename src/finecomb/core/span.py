@@ -1,4 +1,4 @@
-"""Spans and their arithmetic: half-open intervals of code points."""
+"""Spans: half-open intervals of code points, and operations on them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from finecomb.core.errors import SpanError
 
-TEXT = "text"
+TEXT_PART = "text"
 
-Offsets = NDArray[np.int64]  # (n, 2): start and end of each token or sentence, sorted, not overlapping
+Offsets = NDArray[np.int64]  # (n, 2): start and end of each token or sentence, sorted, without overlaps
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,26 +26,26 @@ class Span:
 
     start: int
     end: int
-    part: str = TEXT
+    part: str = TEXT_PART
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
-            raise SpanError(f"span [{self.start}, {self.end}) needs 0 <= start <= end")
+            raise SpanError(f"span [{self.start}, {self.end}) must satisfy 0 <= start <= end")
 
     def __len__(self) -> int:
         return self.end - self.start
 
     def __bool__(self) -> bool:
-        return True  # an omission is a span too, though its length is 0
+        return True  # An omission has length 0 but is still a span.
 
     def overlap_length(self, other: Span) -> int:
-        """How many code points both cover."""
+        """Return the number of code points that both spans cover."""
         if self.part != other.part:
             return 0
         return max(0, min(self.end, other.end) - max(self.start, other.start))
 
     def intersects(self, other: Span) -> bool:
-        """Whether both claim a common place; an omission meets what it lies in or touches."""
+        """Return True if the spans overlap; an omission overlaps a span that it lies in or touches."""
         if self.part != other.part:
             return False
         if len(self) and len(other):
@@ -53,7 +53,7 @@ class Span:
         return self.start <= other.end and other.start <= self.end
 
     def extract(self, text: str) -> str:
-        """The words of `text` that it covers; refused when it reaches beyond the end."""
+        """Return the part of `text` that the span covers; a span that ends after the text is rejected."""
         if self.end > len(text):
             raise SpanError(
                 f"span [{self.start}, {self.end}) ends after the {self.part}, which has {len(text)} characters"
@@ -61,13 +61,13 @@ class Span:
         return text[self.start : self.end]
 
     def to_wire(self) -> list[int | str]:
-        """`[start, end]` on the text, `[part, start, end]` elsewhere: the form in files."""
-        return [self.start, self.end] if self.part == TEXT else [self.part, self.start, self.end]
+        """Return the span as stored in files: `[start, end]` on the text, `[part, start, end]` on other parts."""
+        return [self.start, self.end] if self.part == TEXT_PART else [self.part, self.start, self.end]
 
     @classmethod
     def from_wire(cls, value: Any) -> Span:
-        """Read `[start, end]` or `[part, start, end]`."""
-        if type(value) is list and len(value) == 2:  # nearly always
+        """Parse `[start, end]` or `[part, start, end]`."""
+        if type(value) is list and len(value) == 2:  # the usual case
             start, end = value
             if type(start) is int and type(end) is int:
                 return cls(start, end)
@@ -77,7 +77,7 @@ class Span:
             *part, start, end = value if len(value) in (2, 3) else (None, None)
             if type(start) is int and type(end) is int and (not part or isinstance(part[0], str)):
                 return cls(start, end, *part)
-        raise SpanError(f"a span is [start, end] or [part, start, end], not {value!r}")
+        raise SpanError(f"a span must be [start, end] or [part, start, end], found {value!r}")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -98,7 +98,7 @@ class Span:
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The fewest spans that cover the same code points, in order; touching ones become one, omissions inside vanish.
+    """Merge overlapping and adjacent spans, in order; omissions inside other spans are dropped.
 
     >>> merge_spans([Span(3, 6), Span(0, 4), Span(8, 9)])
     (Span(start=0, end=6, part='text'), Span(start=8, end=9, part='text'))
@@ -114,14 +114,14 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def covered_length(spans: Iterable[Span]) -> int:
-    """How many code points the spans cover together, each counted once."""
+    """Return the number of code points covered by at least one span."""
     return sum(len(span) for span in merge_spans(spans))
 
 
 def covered_token_mask(spans: Iterable[Span], offsets: Offsets) -> NDArray[np.bool_]:
-    """Which of the tokens (sentences, segments) at `offsets` have any character covered by a span, (n,).
+    """Return a mask of the tokens (or sentences, segments) at `offsets` that a span covers at least in part, (n,).
 
-    An omission touches nothing: it covers no character.
+    An omission covers no character, so it covers no token.
     """
     result = np.zeros(len(offsets), dtype=bool)
     for span in spans:
@@ -131,7 +131,7 @@ def covered_token_mask(spans: Iterable[Span], offsets: Offsets) -> NDArray[np.bo
 
 
 def token_range(span: Span, offsets: Offsets) -> tuple[int, int]:
-    """Half-open range of the tokens that share a character with `span`; empty for an omission."""
+    """Return the half-open range of tokens that share a character with `span`; empty for an omission."""
     if not len(span):
         return 0, 0
     first = int(np.searchsorted(offsets[:, 1], span.start, side="right"))
@@ -140,9 +140,10 @@ def token_range(span: Span, offsets: Offsets) -> tuple[int, int]:
 
 
 def most_overlapping_index(span: Span, offsets: Offsets) -> int:
-    """Which token, sentence or segment a span belongs to: the one with most of its characters, the earlier on a tie.
+    """Return the index of the token, sentence or segment that contains most of a span; in a tie, the first.
 
-    An omission belongs to the piece it lies in or touches, the earlier when between two; -1 when there is none.
+    An omission belongs to the piece that it lies in or touches; between two pieces, to the first. Without pieces, -1 is
+    returned.
     """
     if not len(span):
         inside = np.flatnonzero((offsets[:, 0] <= span.start) & (span.start <= offsets[:, 1]))
@@ -155,18 +156,18 @@ def most_overlapping_index(span: Span, offsets: Offsets) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of text between two neighbouring edges, with the indices of what covers it."""
+class TextPiece:
+    """A range of text between two consecutive span edges, with the indices of the owners whose spans cover it."""
 
     start: int
     end: int
     owners: tuple[int, ...]
 
 
-def split_at_edges(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT) -> list[Piece]:
-    """Cut `[0, length)` at every edge; `spans[i]` belong to owner i. Pieces in order cover the part exactly.
+def split_at_edges(length: int, spans: Sequence[Sequence[Span]], part: str = TEXT_PART) -> list[TextPiece]:
+    """Split `[0, length)` at every edge of the spans; `spans[i]` belong to owner i. The pieces cover the part exactly.
 
-    An omission becomes an empty piece at its place, before the text that follows it.
+    An omission becomes an empty piece at its position, before the text that follows it.
     """
     events: list[tuple[int, int, int]] = []  # (position, 0 for an end or 1 for a start, owner)
     gaps: dict[int, list[int]] = {}
@@ -180,13 +181,13 @@ def split_at_edges(length: int, spans: Sequence[Sequence[Span]], part: str = TEX
     changes = {edge: [] for edge in edges}  # type: dict[int, list[tuple[int, int]]]
     for position, kind, owner in sorted(events):
         changes[position].append((kind, owner))
-    result: list[Piece] = []
+    result: list[TextPiece] = []
     active: set[int] = set()
     for edge, following in itertools.zip_longest(edges, edges[1:]):
         for kind, owner in changes[edge]:
             (active.add if kind else active.discard)(owner)
         if edge in gaps:
-            result.append(Piece(edge, edge, tuple(gaps[edge])))
+            result.append(TextPiece(edge, edge, tuple(gaps[edge])))
         if following is not None:
-            result.append(Piece(edge, following, tuple(sorted(active))))
+            result.append(TextPiece(edge, following, tuple(sorted(active))))
     return result

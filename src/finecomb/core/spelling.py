@@ -1,4 +1,4 @@
-"""The one spelling that stands for the many in which names are written."""
+"""Normal form of the spellings of names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def fold_spelling(spelling: str) -> str:
-    """One form for the many spellings of a label: lower case, with hyphens.
+    """Return the normal form of a label's spelling: lower case, with hyphens.
 
     >>> fold_spelling("Grammar_Usage"), fold_spelling("NOT CHECKABLE")
     ('grammar-usage', 'not-checkable')

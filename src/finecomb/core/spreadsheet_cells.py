@@ -1,4 +1,4 @@
-"""Cells of a CSV file that no spreadsheet takes for a formula, and the way back."""
+"""Escaping of CSV cells that a spreadsheet would evaluate as formulas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def escape_cell(cell: str) -> str:
-    """A cell with an apostrophe before what a spreadsheet would run; numbers stay numbers.
+    """Escape a cell that a spreadsheet would evaluate, with a leading apostrophe; numbers are unchanged.
 
     >>> escape_cell("=1+1"), escape_cell("-5"), escape_cell("- and"), escape_cell("'=x"), escape_cell("it's")
     ("'=1+1", '-5', "'- and", "''=x", "it's")
@@ -18,7 +18,7 @@ def escape_cell(cell: str) -> str:
 
 
 def unescape_cell(cell: str) -> str:
-    """What `escaped` made a cell of.
+    """Reverse `escape_cell`.
 
     >>> unescape_cell("'=1+1"), unescape_cell("''=x"), unescape_cell("-5"), unescape_cell("'tis")
     ('=1+1', "'=x", '-5', "'tis")

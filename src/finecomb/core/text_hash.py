@@ -1,14 +1,14 @@
-"""Hashes of texts: what a detector was fitted on can be recognised later, but not read."""
+"""Hashes that identify texts, e.g. those a detector was fitted on, without revealing them."""
 
 from __future__ import annotations
 
 import hashlib
 
 
-def text_hash(text: str) -> str:
-    """A short hash of a text; blanks do not count, so that another line break makes no other text.
+def hash_text(text: str) -> str:
+    """Return a short hash of a text; white space is normalised, so that line breaks do not change the hash.
 
-    >>> text_hash("One two.") == text_hash("One  two.\\n")
+    >>> hash_text("One two.") == hash_text("One  two.\\n")
     True
     """
     return hashlib.blake2b("".join(text.split()).encode(), digest_size=8).hexdigest()

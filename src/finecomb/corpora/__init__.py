@@ -1,1 +1,1 @@
-"""Work on whole corpora: critics, generation, preparation and stress tests of metrics."""
+"""Work on whole corpora: critics, text generation, preparation and stress tests of metrics."""

@@ -1,4 +1,4 @@
-"""Texts that were stored as tokens, with blanks around every sign, written as people write them."""
+"""Detokenisation of texts stored with spaces around punctuation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TREEBANK_SIGNS = {
     "``": '"',
     "''": '"',
 }
-"""How treebanks write signs."""
+"""Punctuation marks by their Penn Treebank escape."""
 _TREEBANK_SIGN_PATTERN = re.compile(r"(?<!\S)(" + "|".join(map(re.escape, _TREEBANK_SIGNS)) + r")(?!\S)", re.IGNORECASE)
 _AT_SIGN_JOINER = re.compile(r"[ \t]*@([-,.])@[ \t]*")
 _SPACE_BEFORE_SIGN = re.compile(r"[ \t]+(?=[.,;:!?%)\]}»”…](?:\s|$|[.,;:!?)\]}»”\"']))")
@@ -24,7 +24,7 @@ _SPACED_QUOTE = re.compile(r'(?<!\S)"[ \t]+([^"\n]*?)[ \t]+"(?=[\s.,;:!?)]|$)')
 
 
 def detokenise(text: str) -> str:
-    """The text without the blanks that a tokenizer put in; a text that has none of them stays as it is.
+    """Remove the spaces that a tokenizer inserted into a text; texts that were not tokenised stay unchanged.
 
     >>> detokenise("`` I do n't know , '' she said -LRB- twice -RRB- . It cost $ 3 @,@ 000 .")
     '"I don\\'t know," she said (twice). It cost $3,000.'

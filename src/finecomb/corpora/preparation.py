@@ -1,7 +1,7 @@
-"""Texts made ready for a study: prompts from articles, lengths, copies and balance. All that is dropped is counted.
+"""Preparation of texts for a study: prompts from articles, length limits, removal of copies, and balancing.
 
-The steps are always taken in this order: detokenise, split into prompt and continuation, sections, length, copies of
-priming texts, duplicates, balance. Each is left out unless it is asked for, but for duplicates.
+The steps always run in this order: detokenise, split into prompt and continuation, sections, length, copies of priming
+texts, duplicates, balance. Only the removal of duplicates runs by default.
 """
 
 from __future__ import annotations
@@ -15,61 +15,61 @@ from typing import Literal
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.records import Document
 from finecomb.core.results import Table
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 from finecomb.core.study import Study
-from finecomb.core.text_hash import text_hash
+from finecomb.core.text_hash import hash_text
 from finecomb.corpora.detokenisation import detokenise
 from finecomb.corpora.generation.lengths import LengthRule
 from finecomb.corpora.generation.priming import HEADLINE, MAX_OVERLAP, PROMPT, Priming
 from finecomb.corpora.generation.section_markers import TitleMode, add_section_markers, parse_section_markers
 
 PromptKind = Literal["first-sentence", "headline", "headline+first-sentence", "start"]
-HUMAN = "human"
-"""What the model of a text by people is called."""
-DUPLICATE = "the same text as another"
+HUMAN_MODEL = "human"
+"""Model name of texts written by people."""
+DUPLICATE_REASON = "duplicate of another text"
 _START_EXAMPLE = "'Once upon a time'"
-NOT_DRAWN = "not drawn: its cell has enough texts"
+NOT_DRAWN_REASON = "not drawn: its cell has enough texts"
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is to be done with texts."""
+    """Settings for preparing texts."""
 
     detokenise: bool = False
     prompt: PromptKind | None = None
-    """What of an article becomes the prompt; the rest is the continuation that people wrote."""
+    """Part of an article that becomes the prompt; the remainder is the human-written continuation."""
     start: str = ""
-    """Words that texts begin with, and that become the prompt of all: for `start`."""
+    """Words that every text begins with, used as the prompt if `prompt` is `start`."""
     sections: TitleMode | Literal["read"] | None = None
-    """Mark sections, with titles or without, or read them back."""
+    """Add section markers with or without titles, or parse them (`read`)."""
     rule: LengthRule | None = None
     priming: Priming = field(default_factory=Priming)
     most_overlap: float = MAX_OVERLAP
     balance: tuple[str, ...] = ()
-    """Meta fields whose combinations get equally many texts."""
+    """Meta fields whose combinations (cells) get the same number of texts."""
     per_cell: int | None = None
-    """Texts for each combination; those of the smallest when None."""
+    """Texts per cell; the size of the smallest cell if None."""
     seed: int = 0
     duplicates: bool = False
-    """Whether texts may occur twice."""
+    """True to keep duplicate texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTexts:
-    """Texts ready for a study, and what became of the others."""
+    """Prepared texts, and the reasons why other texts were dropped."""
 
     documents: tuple[Document, ...]
     dropped: Counter[str]
-    """Texts that were left out, by reason."""
+    """Number of dropped texts by reason."""
     reasons: dict[str, str]
-    """The same by document."""
+    """Reasons why documents were dropped, by document ID."""
     cells: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """Texts of each combination of the balanced fields."""
+    """Number of texts by cell, a combination of the balanced fields."""
     notes: tuple[str, ...] = ()
 
 
 class PreparationResult(Table):
-    """How many texts were read, dropped for each reason, and kept: the result of `finecomb.prepare`."""
+    """Numbers of texts read, dropped (by reason) and kept, as returned by `finecomb.prepare`."""
 
     def __init__(self, prepared: PreparedTexts, read_count: int, fields: Sequence[str] = ()) -> None:
         rows: list[dict[str, object]] = [{"what": "texts read", "texts": read_count}]
@@ -79,84 +79,62 @@ class PreparationResult(Table):
             f"{', '.join(f'{name} {value}' for name, value in zip(fields, cell, strict=True))}: {texts}"
             for cell, texts in prepared.cells.items()
         ]
-        super().__init__(rows, title="What became of the texts", notes=[*prepared.notes, *cells])
+        super().__init__(rows, title="Prepared texts", notes=[*prepared.notes, *cells])
         self.documents = prepared.documents
-        """The texts that were kept."""
+        """Texts that were kept."""
         self.dropped = dict(prepared.reasons)
-        """Reasons by the IDs of the texts that were dropped."""
+        """Reasons why texts were dropped, by text ID."""
 
     @property
     def study(self) -> Study:
-        """A study of the texts that were kept."""
+        """Study of the kept texts."""
         return Study.from_items(self.documents)
 
 
 class DroppedTextError(Exception):
-    """A text is left out, for the reason given."""
+    """Exception by which a preparation step drops a text, with the reason."""
 
 
 PreparationStep = Callable[[Document], Document]
 
 
 def prepare(documents: Iterable[Document], preparation: Preparation) -> PreparedTexts:
-    """The texts that are left when every step is taken, in the order given."""
+    """Apply all requested steps and return the remaining texts in their original order."""
     _check_preparation(preparation)
     documents = list(documents)
-    _check_ids(documents)
+    # Raise an error for an empty corpus or a repeated ID, because dropped texts are reported by ID
+    if not documents:
+        raise FinecombError("no texts to prepare; the input is empty")
+    id, count = Counter(document.id for document in documents).most_common(1)[0]
+    if count > 1:
+        raise FinecombError(f"{count} texts have the ID {id!r}; give each text a unique ID")
     texts: list[Document] = []
     reasons: dict[str, str] = {}
-    steps = _steps(preparation)
+    steps = _requested_steps(preparation)
     hashes: set[str] = set()
     for document in documents:
         try:
-            text = _apply_steps(document, steps)
-            texts.append(text if preparation.duplicates else _drop_duplicate(text, hashes))
+            text = document
+            for step in steps:
+                text = step(text)
+            if (hash := hash_text(text.text)) in hashes and not preparation.duplicates:
+                raise DroppedTextError(DUPLICATE_REASON)
+            hashes.add(hash)
+            texts.append(text)
         except DroppedTextError as drop:
             reasons[document.id] = str(drop)
     notes: list[str] = []
     cells: dict[tuple[str, ...], int] = {}
     if preparation.balance and texts:
-        drawn = draw_balanced(texts, preparation.balance, preparation.per_cell, preparation.seed)
-        reasons |= {document.id: NOT_DRAWN for document in texts if document.id not in drawn.ids}
-        texts = [document for document in texts if document.id in drawn.ids]
-        cells, notes = drawn.cells, [*drawn.notes]
+        draw = draw_balanced(texts, preparation.balance, preparation.per_cell, preparation.seed)
+        reasons |= {document.id: NOT_DRAWN_REASON for document in texts if document.id not in draw.ids}
+        texts = [document for document in texts if document.id in draw.ids]
+        cells, notes = draw.cells, [*draw.notes]
     return PreparedTexts(tuple(texts), Counter(reasons.values()), reasons, cells, tuple(notes))
 
 
-def _check_preparation(preparation: Preparation) -> None:
-    if preparation.prompt == "start" and not preparation.start.strip():
-        raise ParameterError(
-            f"{param('prompt', 'start')}: say with which words the texts begin: {param('start', _START_EXAMPLE)}",
-            parameter="start",
-        )
-    if preparation.start and preparation.prompt != "start":
-        raise ParameterError(
-            f"{param('start')} means nothing without {param('prompt', 'start')}; leave it out", parameter="start"
-        )
-    if preparation.per_cell is not None and not preparation.balance:
-        raise ParameterError(
-            f"{param('per_cell')} means nothing without {param('balance')}; say over which fields, "
-            f"e.g. {param('balance', 'topic,model')}",
-            parameter="per_cell",
-        )
-    if preparation.sections in ("with-titles", "without-titles") and (preparation.prompt or preparation.rule):
-        raise ParameterError(
-            f"{param('sections')} marks whole texts; leave out {param('prompt')} and {param('words')}",
-            parameter="sections",
-        )
-
-
-def _check_ids(documents: Sequence[Document]) -> None:
-    """An error where two texts have one id: what was dropped could not be told."""
-    if not documents:
-        raise FinecombError("there are no texts to prepare")
-    id, count = Counter(document.id for document in documents).most_common(1)[0]
-    if count > 1:
-        raise FinecombError(f"{count} texts are called {id!r}; give each an id of its own")
-
-
-def _steps(preparation: Preparation) -> list[PreparationStep]:
-    """The steps that are asked for, in their order."""
+def _requested_steps(preparation: Preparation) -> list[PreparationStep]:
+    """Return the requested steps in their fixed order."""
     steps: list[PreparationStep] = []
     if preparation.detokenise:
         steps.append(_detokenise_document)
@@ -176,36 +154,46 @@ def _steps(preparation: Preparation) -> list[PreparationStep]:
     return steps
 
 
-def _apply_steps(document: Document, steps: Sequence[PreparationStep]) -> Document:
-    for step in steps:
-        document = step(document)
-    return document
-
-
-def _drop_duplicate(document: Document, hashes: set[str]) -> Document:
-    """The document, where neither its text nor its prompt with it came before."""
-    hash = text_hash(document.text)
-    if hash in hashes:
-        raise DroppedTextError(DUPLICATE)
-    hashes.add(hash)
-    return document
+def _check_preparation(preparation: Preparation) -> None:
+    if preparation.prompt == "start" and not preparation.start.strip():
+        raise ParameterError(
+            f"{param('prompt', 'start')} requires {param('start')}; add the words that texts begin with, e.g. "
+            f"{param('start', _START_EXAMPLE)}",
+            parameter="start",
+        )
+    if preparation.start and preparation.prompt != "start":
+        raise ParameterError(
+            f"{param('start')} requires {param('prompt', 'start')}; add it or omit {param('start')}", parameter="start"
+        )
+    if preparation.per_cell is not None and not preparation.balance:
+        raise ParameterError(
+            f"{param('per_cell')} requires {param('balance')}; name the fields to balance, "
+            f"e.g. {param('balance', 'topic,model')}",
+            parameter="per_cell",
+        )
+    if preparation.sections in ("with-titles", "without-titles") and (preparation.prompt or preparation.rule):
+        raise ParameterError(
+            f"{param('sections', preparation.sections)} cannot be used with {param('prompt')} or {param('words')}; "
+            "it marks the sections of whole texts",
+            parameter="sections",
+        )
 
 
 # --- steps -------------------------------------------------------------------------------------------------------
 
 
 def _detokenise_document(document: Document) -> Document:
-    """The document with text, context and references detokenised; its sections stay where they are in the text."""
+    """Detokenise the text, context and references of a document and shift its segments accordingly."""
     text, segments, last = "", [], 0
     for segment in document.segments:
         text += document.text[last : segment.start]
         body = detokenise(document.text[segment.start : segment.end])
         segments.append(segment.model_copy(update={"start": len(text), "end": len(text) + len(body)}))
         text, last = text + body, segment.end
-    rest = document.text[last:]
+    remainder = document.text[last:]
     return document.model_copy(
         update={
-            "text": text + (rest if segments else detokenise(rest)),
+            "text": text + (remainder if segments else detokenise(remainder)),
             "segments": tuple(segments),
             "context": {name: detokenise(part) for name, part in document.context.items()},
             "references": tuple(map(detokenise, document.references)),
@@ -214,7 +202,7 @@ def _detokenise_document(document: Document) -> Document:
 
 
 def split_prompt(document: Document, kind: PromptKind, start: str = "") -> Document:
-    """An article as prompt and human continuation; the continuation is a text by `human` unless it has a model."""
+    """Split an article into prompt and continuation. The model of the continuation is `human` by default."""
     headline, text = document.context.get(HEADLINE, ""), document.text.strip()
     if "headline" in kind and not headline.strip():
         raise DroppedTextError("has no headline")
@@ -225,20 +213,20 @@ def split_prompt(document: Document, kind: PromptKind, start: str = "") -> Docum
     elif kind == "headline":
         end = 0
     else:
-        offsets = sentences(text)
+        offsets = sentence_offsets(text)
         end = int(offsets[0, 1]) if len(offsets) else 0
-    prompt, rest = text[:end].strip(), text[end:].strip()
+    prompt, continuation = text[:end].strip(), text[end:].strip()
     if kind == "headline":
         prompt = headline.strip()
-    if not rest:
-        raise DroppedTextError("nothing comes after its prompt")
+    if not continuation:
+        raise DroppedTextError("has no text after its prompt")
     context = {name: value for name, value in document.context.items() if name != HEADLINE or kind != "headline"}
     return document.model_copy(
         update={
-            "text": rest,
+            "text": continuation,
             "segments": (),
             "context": {**context, PROMPT: prompt},
-            "meta": {"model": HUMAN, "prompt_id": document.id, **document.meta},
+            "meta": {"model": HUMAN_MODEL, "prompt_id": document.id, **document.meta},
         }
     )
 
@@ -258,7 +246,7 @@ def _drop_empty(document: Document) -> Document:
 
 
 def _cut_to_length(document: Document, rule: LengthRule) -> Document:
-    cut = rule.cut(document.text, is_whole=True)
+    cut = rule.cut_to_length(document.text, is_whole=True)
     if cut.why:
         raise DroppedTextError(cut.why)
     segments = tuple(
@@ -284,37 +272,36 @@ def _drop_copy(document: Document, priming: Priming, max_overlap: float) -> Docu
 
 @dataclass(frozen=True, slots=True)
 class BalancedDraw:
-    """Documents drawn so that every combination of fields has equally many."""
+    """Documents drawn so that each cell (a combination of meta fields) has the same number of them."""
 
     ids: frozenset[str]
     cells: dict[tuple[str, ...], int]
-    """Documents drawn of each combination."""
+    """Number of drawn documents by cell."""
     notes: tuple[str, ...] = ()
 
 
 def draw_balanced(
     documents: Sequence[Document], fields: Sequence[str], per_cell: int | None = None, seed: int = 0
 ) -> BalancedDraw:
-    """Equally many documents of each combination of meta fields, drawn by the seed; a note for cells with too few."""
+    """Draw the same number of documents from each combination of meta fields; notes list cells that have too few."""
     names = dict.fromkeys(name for document in documents for name in document.meta)
     for name in fields:
         if name not in names:
             raise ParameterError(
-                f"{param('balance', name)}: no text has it in its meta{did_you_mean(name, names)}", parameter="balance"
+                f"{param('balance', name)}: no text has this meta field{did_you_mean(name, names)}", parameter="balance"
             )
     by_cell: dict[tuple[str, ...], list[str]] = {}
     for document in documents:
         by_cell.setdefault(tuple(str(document.meta.get(name)) for name in fields), []).append(document.id)
     size = per_cell or min(map(len, by_cell.values()))
-    drawn = {cell: sorted(ids, key=lambda id: _random_rank(seed, id))[:size] for cell, ids in sorted(by_cell.items())}
+    drawn = {
+        cell: sorted(ids, key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())[:size]
+        for cell, ids in sorted(by_cell.items())
+    }
     short = {cell: len(ids) for cell, ids in drawn.items() if len(ids) < size}
-    notes = [f"{' '.join(cell)}: {count} of {size} texts; it has no more" for cell, count in short.items()]
+    notes = [f"{' '.join(cell)}: {count} of {size} texts; the cell has no more" for cell, count in short.items()]
     return BalancedDraw(
         ids=frozenset(id for ids in drawn.values() for id in ids),
         cells={cell: len(ids) for cell, ids in drawn.items()},
         notes=tuple(notes),
     )
-
-
-def _random_rank(seed: int, id: str) -> bytes:
-    return hashlib.sha256(f"{seed}/{id}".encode()).digest()

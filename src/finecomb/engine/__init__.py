@@ -1,1 +1,1 @@
-"""The one place where work is spread out; a result never depends on how it was cut."""
+"""Parallel execution on local processes or a Ray cluster. Results never depend on the number of workers."""

@@ -1,4 +1,4 @@
-"""The options of every command that spreads its work: `--engine`, `--workers`, and `--partitions`, to go on."""
+"""Options of commands that run in parallel: `--engine`, `--workers`, and `--partitions` for resuming."""
 
 from __future__ import annotations
 
@@ -7,37 +7,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from finecomb.core.options import option
-from finecomb.engine.engines import Engine, keep_ray_connected, parse_engine
+from finecomb.core.options import option_field
+from finecomb.engine.engines import keep_ray_connected, parse_engine
 from finecomb.engine.partitions import Executor, reject_non_partition_files
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Who works. No result depends on it."""
+    """Options for parallel execution; results do not depend on them."""
 
-    engine: str = option("local", "Who works: local (processes of this machine), ray, or ray:ADDRESS of a cluster.")
-    workers: int | None = option(None, "How many processes; no number changes.", minimum=1)
-
-    def build_engine(self) -> Engine:
-        """The engine asked for."""
-        return parse_engine(self.engine, self.workers)
+    engine: str = option_field("local")
+    workers: int | None = option_field(None, minimum=1)
 
 
 @dataclass(frozen=True)
 class PartitionOptions(EngineOptions):
-    """Who works, and where finished partitions are until all are done."""
+    """Options for parallel execution and for the folder that stores finished partitions."""
 
-    partitions: Path | None = option(
-        None, "Keep finished parts in this folder until all are done, so that a run that was cut off goes on."
-    )
+    partitions: Path | None = option_field(None)
 
     @contextmanager
     def open_executor(self, folder: Path | None = None) -> Iterator[Executor]:
-        """How work is spread; `folder` is for partitions where no other is named. It goes when all went well."""
+        """Yield the executor of a command. It stores partitions in `--partitions`, else in `folder`, else in memory.
+
+        Stored partitions are removed when the command succeeds; after an error they stay, so that the run can resume.
+        """
         if self.partitions:
             reject_non_partition_files(self.partitions)
-        spread = Executor.from_folder(self.build_engine(), self.partitions or folder)
+        spread = Executor.from_folder(parse_engine(self.engine, self.workers), self.partitions or folder)
         with keep_ray_connected(spread.engine):
             yield spread
-        spread.store.remove()
+        spread.store.remove_partitions()

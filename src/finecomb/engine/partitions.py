@@ -1,8 +1,10 @@
-"""Work on a large table cut into partitions: each result is put down whole, and a run that was cut off goes on."""
+"""Partitioned work on large tables. Each finished partition is stored atomically, so an interrupted run can resume."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -20,119 +22,139 @@ from finecomb.core.errors import FinecombError, param
 from finecomb.engine.engines import Engine, LocalEngine, LostItem
 
 Tables = Mapping[str, pl.DataFrame]
-"""The results of one partition by the name of their table."""
+"""Result tables of one partition, by table name."""
 Work = Callable[[pl.DataFrame], Tables]
-"""From the rows of a partition its results; what it gives for a row depends on nothing but the row."""
+"""Function that computes the results of a partition from its rows. Each result must depend on its own row only."""
 LostRowHandler = Callable[[pl.DataFrame, str], Tables]
-"""The results for one row that no worker survived, with the reason."""
+"""Function that takes a row whose worker died, and the reason, and returns the results to record for the row."""
+ProgressWatcher = Callable[[Iterator[int], int], Iterable[int]]
+"""Function that reports progress. It takes row counts of finished partitions and the total, and yields the counts."""
 
-ROW_STEP, MAX_PARTITIONS, MAX_ROWS = 16, 5_000, 10_000
+ROW_STEP, MAX_PARTITIONS, MAX_PARTITION_ROWS = 16, 5_000, 10_000
+
+
+@contextlib.contextmanager
+def count_steps(total: int, watch: ProgressWatcher | None) -> Iterator[Callable[[], object]]:
+    """Yield a function that reports one finished step of `total` to `watch`; unreported steps are reported at the end.
+
+    >>> seen = []
+    >>> with count_steps(3, lambda counts, total: ((seen.append(total), count)[1] for count in counts)) as step:
+    ...     _ = step()
+    ...     print(seen)
+    [3]
+    >>> seen
+    [3, 3, 3]
+    """
+    counts = iter(watch(itertools.repeat(1, total), total)) if watch else iter(())
+    yield lambda: next(counts, None)
+    for _ in counts:  # ends the watcher, which may hold a bar on the screen
+        pass
 
 
 def rows_per_partition(rows: int, step: int = ROW_STEP) -> int:
-    """Rows of each partition of a table: few, so that little is done twice, but not many thousands of partitions.
+    """Return the number of rows per partition: small, so that little work is lost, but without too many partitions.
 
-    `step` is larger where a row is little work.
+    Use a larger `step` where a row takes little time.
 
     >>> [rows_per_partition(rows) for rows in (1, 80_000, 1_000_000, 10**9)]
     [16, 16, 208, 10000]
     """
     steps = -(-rows // (step * MAX_PARTITIONS))
-    return min(max(steps, 1) * step, MAX_ROWS)
+    return min(max(steps, 1) * step, MAX_PARTITION_ROWS)
 
 
 def unfinished_partitions_folder(output: Path) -> Path:
-    """Where the partitions of a run are until it is done: beside what will be written."""
+    """Return the folder next to `output` that holds the partitions of an unfinished run."""
     return output.with_name(f"{output.name}.unfinished")
 
 
 def partition_name(number: int, key: str, rows: pl.DataFrame) -> str:
-    """A name that only the same rows under the same key have; names are in the order of the numbers."""
+    """Return a name derived from the partition number, the rows and the key; names sort by partition number."""
     digest = hashlib.blake2b(key.encode() + b"\0" + rows.write_ndjson().encode(), digest_size=8).hexdigest()
     return f"{number:07}-{digest}"
 
 
-_PARTITION_NAME = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # a finished partition, or a half-written one
+_PARTITION_NAME = re.compile(r"\d{7}-[0-9a-f]{16}|\.[0-9a-f]{32}")  # finished partition, or a partially written one
 
 
 def reject_non_partition_files(folder: Path) -> None:
-    """An error where a folder for partitions holds anything else: it would be removed with them when all is done."""
+    """Raise an error if a partition folder contains other files, because the folder is deleted after the run."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    other = next((name for name in names if not _PARTITION_NAME.fullmatch(name)), "")
-    if other:
+    foreign_name = next((name for name in names if not _PARTITION_NAME.fullmatch(name)), "")
+    if foreign_name:
         raise FinecombError(
-            f"{param('partitions', folder)}: holds {other!r}, which is no part of a run; the folder goes when all is "
-            "done, so name one that is empty or not there yet"
+            f"{param('partitions', folder)}: contains {foreign_name!r}, which is not a partition; name an empty or new "
+            "folder, because the run deletes it at the end"
         )
 
 
 class PartitionStore(typing.Protocol):
-    """Where finished partitions are."""
+    """Interface of stores for finished partitions."""
 
-    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
-        """What a partition of those rows under that key is called."""
+    def make_partition_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """Return the name of the partition that contains these rows, computed under this key."""
         ...
 
-    def has(self, name: str) -> bool:
-        """Whether the partition is finished."""
+    def has_partition(self, name: str) -> bool:
+        """Check whether the partition is finished."""
         ...
 
-    def put(self, name: str, tables: Tables) -> None:
-        """Take a finished partition."""
+    def put_partition(self, name: str, tables: Tables) -> None:
+        """Store a finished partition."""
         ...
 
-    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
-        """All rows of a table in those partitions, in their order."""
+    def read_table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """Return all rows of a result table from the named partitions, in order."""
         ...
 
-    def remove(self) -> None:
-        """Forget all partitions."""
+    def remove_partitions(self) -> None:
+        """Remove all partitions."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionMemory:
-    """Finished partitions in memory, for runs that are done from the start when they are cut off."""
+class MemoryPartitionStore:
+    """Store that keeps partitions in memory, for runs that start over after an interruption."""
 
     partitions: dict[str, Tables] = field(default_factory=dict)
 
-    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
-        """A name of its own: nobody comes back for it."""
+    def make_partition_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """Return a unique name; partitions in memory are never looked up by a later run."""
         return f"{number:07}-{uuid.uuid4().hex}"
 
-    def has(self, name: str) -> bool:
-        """See `PartitionStore`."""
+    def has_partition(self, name: str) -> bool:
+        """Check whether the partition is finished."""
         return name in self.partitions
 
-    def put(self, name: str, tables: Tables) -> None:
-        """See `PartitionStore`."""
+    def put_partition(self, name: str, tables: Tables) -> None:
+        """Store a finished partition."""
         self.partitions[name] = tables
 
-    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
-        """See `PartitionStore`."""
+    def read_table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """Return all rows of a result table from the named partitions, in order."""
         return pl.concat([self.partitions[name][table] for name in names]).lazy()
 
-    def remove(self) -> None:
-        """See `PartitionStore`."""
+    def remove_partitions(self) -> None:
+        """Remove all partitions."""
         self.partitions.clear()
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFolder:
-    """Finished partitions: a folder for each, with a Parquet file for each table; it is there whole or not at all."""
+class FolderPartitionStore:
+    """Store that keeps partitions on disk: one folder per partition, one Parquet file per table, written atomically."""
 
     path: Path
 
-    def make_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
-        """A name by which the same rows under the same key are found again."""
+    def make_partition_name(self, number: int, key: str, rows: pl.DataFrame) -> str:
+        """Return a reproducible name, so that a later run finds the partition of the same rows and key."""
         return partition_name(number, key, rows)
 
-    def has(self, name: str) -> bool:
-        """Whether the partition is finished."""
+    def has_partition(self, name: str) -> bool:
+        """Check whether the partition is finished."""
         return (self.path / name).is_dir()
 
-    def put(self, name: str, tables: Tables) -> None:
-        """Write a partition down, on disk before it gets its name."""
+    def put_partition(self, name: str, tables: Tables) -> None:
+        """Write a partition and flush it to disk before renaming it to its final name."""
         temporary = self.path / f".{uuid.uuid4().hex}"
         temporary.mkdir(parents=True)
         for table_name, table in tables.items():
@@ -142,12 +164,12 @@ class PartitionFolder:
         _fsync_path(temporary)
         temporary.rename(self.path / name)
 
-    def table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
-        """All rows of a table in those partitions, in their order; they stay on disk until they are wanted."""
+    def read_table(self, names: Sequence[str], table: str) -> pl.LazyFrame:
+        """Return all rows of a result table from the named partitions, in order, scanned lazily from disk."""
         return pl.scan_parquet([self.path / name / f"{table}.parquet" for name in names])
 
-    def remove(self) -> None:
-        """Forget all partitions, also half-written ones and those of other runs."""
+    def remove_partitions(self) -> None:
+        """Remove all partitions, including partially written ones and those of other runs."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -161,33 +183,33 @@ def _fsync_path(path: Path) -> None:
 
 @dataclass(slots=True)
 class PartitionRun:
-    """One pass over all partitions; afterwards `names` are those of the run, in order."""
+    """Run over all partitions of a table; `names` lists the partitions in order."""
 
     engine: Engine
     work: Work
     lost: LostRowHandler
     key: str
-    """What the results depend on beside the rows, e.g. a signature."""
+    """Key for everything that the results depend on except the rows, e.g. a signature."""
     store: PartitionStore
     names: list[str] = field(default_factory=list)
     found: int = 0
-    """Rows whose partition an earlier run had finished."""
+    """Number of rows in partitions that were already finished by an earlier run."""
 
     def run_partitions(self, partitions: Iterable[pl.DataFrame]) -> Iterator[int]:
-        """Do what is not done yet; yields how many rows each finished partition has, as they are finished."""
+        """Compute the unfinished partitions. Yield the number of rows of each partition as it finishes."""
         pending: deque[tuple[str, pl.DataFrame]] = deque()
         earlier_rows: deque[int] = deque()
         for result in self.engine.map(self.work, self._queue_unfinished(partitions, pending, earlier_rows)):
             name, rows = pending.popleft()
-            self.store.put(name, self._retry_rows(rows) if isinstance(result, LostItem) else result)
+            self.store.put_partition(name, self._retry_rows(rows) if isinstance(result, LostItem) else result)
             yield len(rows)
             while earlier_rows:
                 yield earlier_rows.popleft()
         yield from earlier_rows
 
-    def table(self, name: str) -> pl.LazyFrame:
-        """All rows of a table of results, in the order of the rows they came from; after at least one partition."""
-        return self.store.table(self.names, name)
+    def result_table(self, name: str) -> pl.LazyFrame:
+        """Return all rows of a result table in the order of the input rows. Requires at least one partition."""
+        return self.store.read_table(self.names, name)
 
     def _queue_unfinished(
         self,
@@ -196,9 +218,9 @@ class PartitionRun:
         earlier_rows: deque[int],
     ) -> Iterator[pl.DataFrame]:
         for number, rows in enumerate(partitions):
-            name = self.store.make_name(number, self.key, rows)
+            name = self.store.make_partition_name(number, self.key, rows)
             self.names.append(name)
-            if self.store.has(name):
+            if self.store.has_partition(name):
                 self.found += len(rows)
                 earlier_rows.append(len(rows))
             else:
@@ -206,7 +228,7 @@ class PartitionRun:
                 yield rows
 
     def _retry_rows(self, rows: pl.DataFrame) -> Tables:
-        """The results of a partition that no worker survived: each row alone, so that only the culprit is lost."""
+        """Retry the rows of a partition whose worker died, one by one, so that only the failing row is lost."""
         singles = list(rows.iter_slices(1))
         results = self.engine.map(self.work, singles)
         parts = [
@@ -218,30 +240,30 @@ class PartitionRun:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """How the work of a command is spread out: who does it, and where finished partitions are."""
+    """Parallel executor of a command: an engine and a store of finished partitions."""
 
     engine: Engine = field(default_factory=LocalEngine)
-    store: PartitionStore = field(default_factory=PartitionMemory)
+    store: PartitionStore = field(default_factory=MemoryPartitionStore)
     runs: list[PartitionRun] = field(default_factory=list)
-    """The passes that were begun, one for each table."""
+    """Runs started so far, one per table."""
 
     @classmethod
     def from_folder(cls, engine: Engine, folder: Path | None) -> Self:
-        """Partitions go into a folder, where a run that was cut off finds them again, or stay in memory."""
-        return cls(engine, PartitionFolder(folder) if folder else PartitionMemory())
+        """Return an executor that stores partitions in a folder for resuming, or in memory if `folder` is None."""
+        return cls(engine, FolderPartitionStore(folder) if folder else MemoryPartitionStore())
 
     def start_run(self, work: Work, lost: LostRowHandler, key: str) -> PartitionRun:
-        """A pass over all partitions of one table."""
+        """Start a run over all partitions of one table."""
         run = PartitionRun(self.engine, work, lost, key, self.store)
         self.runs.append(run)
         return run
 
     @property
     def is_resumable(self) -> bool:
-        """Whether finished partitions outlive this process, so that keys must tell all that results depend on."""
-        return isinstance(self.store, PartitionFolder)
+        """True if finished partitions outlive this process. Keys must then cover everything on which results depend."""
+        return isinstance(self.store, FolderPartitionStore)
 
     @property
     def reused_row_count(self) -> int:
-        """Rows of all tables whose partition an earlier run had finished."""
+        """Number of rows, over all tables, that were already finished by an earlier run."""
         return sum(run.found for run in self.runs)

@@ -1,10 +1,8 @@
-"""Every format in and out: `read` a study, `write` it, or `convert` without holding it in memory."""
+"""File formats: `read` a study, `write` it, or `convert` it as a stream without holding it in memory."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from finecomb.collection.database.location import DATABASE_FILENAME
+from finecomb.core.duplicate_marks import merge_duplicate_marks
 from finecomb.core.errors import FinecombError, FormatError, Problem, StudyError, did_you_mean, param
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotator, Settings
+from finecomb.core.records import Annotation, Annotator, Note, Settings
 from finecomb.core.stored_marks import StoredMarks
 from finecomb.core.study import Study, StudyItem
 from finecomb.core.study_checks import check_items
@@ -23,51 +21,87 @@ from finecomb.formats import database, folder, parquet_seal
 from finecomb.formats.atomic_file import replace_atomically
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import FeatureCounter
+from finecomb.formats.folder_storage import database_in_force
 from finecomb.formats.source_files import sibling_names
+from finecomb.plugins import PluginWarning, Registry
 
 if TYPE_CHECKING:
     from finecomb.formats.parquet import ScannedStudy
 
 __all__ = [
+    "FORMATS",
     "Format",
     "Options",
     "convert",
+    "detect_format",
     "format_for_writing",
-    "format_of",
-    "formats",
     "read",
-    "save",
-    "stream",
+    "save_records",
+    "stream_records",
     "write",
 ]
 
 
-@functools.cache
-def formats() -> dict[str, Format]:
-    """Every format by name: the `FORMAT` of each module in this package, the folder first."""
-    modules = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("base", "folder")]
-    rows = [getattr(importlib.import_module(f"{__name__}.{name}"), "FORMAT", None) for name in sorted(modules)]
-    return {format.name: format for format in [folder.FORMAT, *rows] if format is not None}
+FORMATS = Registry[Format](
+    "formats",
+    Format,
+    {
+        "folder": folder.FORMAT,
+        "brat": "finecomb.formats.brat:FORMAT",
+        "csabstruct": "finecomb.formats.csabstruct:FORMAT",
+        "csv": "finecomb.formats.csv_table:FORMAT",
+        "database": "finecomb.formats.database:FORMAT",
+        "spacy": "finecomb.formats.docbin:FORMAT",
+        "doccano": "finecomb.formats.doccano:FORMAT",
+        "factgenie": "finecomb.formats.factgenie:FORMAT",
+        "frank": "finecomb.formats.frank:FORMAT",
+        "gsml": "finecomb.formats.gsml:FORMAT",
+        "hf": "finecomb.formats.hf:FORMAT",
+        "jsonl": "finecomb.formats.jsonl:FORMAT",
+        "label-studio": "finecomb.formats.label_studio:FORMAT",
+        "man": "finecomb.formats.man:FORMAT",
+        "model-criticism": "finecomb.formats.model_criticism:FORMAT",
+        "parquet": "finecomb.formats.parquet:FORMAT",
+        "text": "finecomb.formats.plain_text:FORMAT",
+        "prodigy": "finecomb.formats.prodigy:FORMAT",
+        "snac": "finecomb.formats.snac:FORMAT",
+        "thomson-reiter": "finecomb.formats.thomson_reiter:FORMAT",
+        "thresh": "finecomb.formats.thresh:FORMAT",
+        "webanno": "finecomb.formats.webanno:FORMAT",
+        "wmt-mqm": "finecomb.formats.wmt_mqm:FORMAT",
+        "xlsx": "finecomb.formats.xlsx_table:FORMAT",
+        "rows": "finecomb.formats.imports.rows_format:FORMAT",
+    },
+)
+"""All formats by name. Files are offered to `sniff` in this order."""
 
 
 def get_format(name: str) -> Format:
-    """The format called `name`."""
-    if name not in formats():
-        raise FormatError(f"no format is called {name!r}{did_you_mean(name, formats())}")
-    return formats()[name]
+    """Return a format by name."""
+    if name not in FORMATS:
+        raise FormatError(f"unknown format {name!r}{did_you_mean(name, FORMATS)}")
+    return FORMATS[name]
 
 
-def format_of(path: Path) -> Format:
-    """The format of an existing path, guessed from its name and its first characters."""
+def detect_format(path: Path) -> Format:
+    """Detect the format of an existing path from its name and its first characters."""
     if not path.exists() and not database.is_database(path):
         near = sibling_names(path)
         raise FormatError(f"{path}: no such file or folder{did_you_mean(path.name, near) if near else ''}")
-    if folder.is_study_folder(path):  # what most commands read: the other formats are not even imported
+    if path.is_fifo():  # opening one waits for a writer that may never come
+        raise FormatError(f"{path}: is a pipe, not a file")
+    if folder.is_study_folder(
+        path
+    ):  # checked first, because most commands read a study folder and need not import other formats
         return folder.FORMAT
-    readable = [candidate for candidate in formats().values() if candidate.read]
+    readable = [candidate for candidate in FORMATS.values() if candidate.read]
     for candidate in readable:
-        if candidate.sniff and candidate.sniff(path):
-            return candidate
+        try:
+            if candidate.sniff and candidate.sniff(path):
+                return candidate
+        except Exception as error:  # a plugin can raise anything; files of other formats must still be readable
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            warnings.warn(f"format {candidate.name}: {path} cannot be inspected: {reason}", PluginWarning, stacklevel=2)
     ending = [
         candidate
         for candidate in readable
@@ -75,57 +109,77 @@ def format_of(path: Path) -> Format:
     ]
     if len(ending) == 1:
         return ending[0]
-    if path.name.lower().endswith(formats()["jsonl"].suffixes):  # nobody else's: believed by its ending
-        return formats()["jsonl"]
+    if path.name.lower().endswith(FORMATS["jsonl"].suffixes):  # no other format uses this suffix
+        return FORMATS["jsonl"]
     if path.is_dir() and not any(path.iterdir()):
-        raise FormatError(f"{path}: is an empty folder; `finecomb new` makes a study from your texts")
+        raise FormatError(f"{path}: the folder is empty; `finecomb new` creates a study from your texts")
     raise FormatError(
-        f"{path}: cannot tell its format; "
+        f"{path}: the format could not be detected; "
         f"name it with {param('from_')} ({', '.join(candidate.name for candidate in readable)})"
     )
 
 
 def format_for_writing(path: Path) -> Format:
-    """The format that the ending of a path to be written suggests; a path without an ending is a study folder."""
-    writable = [candidate for candidate in formats().values() if candidate.write]
+    """Return the format that the suffix of an output path suggests; a path without a suffix is a study folder."""
+    writable = [candidate for candidate in FORMATS.values() if candidate.write]
     fitting = [candidate for candidate in writable if path.name.lower().endswith(candidate.suffixes or ("\0",))]
     if not path.suffix and not fitting:
         return folder.FORMAT
     if len(fitting) == 1:
         return fitting[0]
     among = ", ".join(candidate.name for candidate in fitting or writable)
-    raise FormatError(f"{path}: say which format to write with {param('to')} ({among})")
+    raise FormatError(f"{path}: the suffix does not determine the format; name it with {param('to')} ({among})")
 
 
-def stream(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
-    """The records of a file or folder in any format, one by one."""
+def stream_records(path: Path, format: str = "", options: Options | None = None) -> Iterator[StudyItem]:
+    """Iterate over the records of a file or folder in any format."""
     options = options or Options()
-    source = get_format(format) if format else format_of(path)
+    source = get_format(format) if format else detect_format(path)
     if source.read is None:
-        raise FormatError(f"{path}: {source.title} can be written but not read")
+        raise FormatError(f"{path}: {source.title} can be written but not read; use another format")
     _reject_unused_options(options, source)
-    return source.read(path, options)
+    records = source.read(path, options)
+    return records if source.name in _OWN_FORMATS else _merge_duplicates(records, path)
+
+
+_OWN_FORMATS = frozenset({"folder", "database", "parquet", "jsonl", "hf"})
+"""Formats that Finecomb writes, whose records are read unchanged."""
+
+
+def _merge_duplicates(records: Iterable[StudyItem], path: Path) -> Iterator[StudyItem]:
+    """Merge duplicate marks of imported annotations, and add a note with their number."""
+    count = 0
+    for record in records:
+        if isinstance(record, Annotation):
+            record, merged = merge_duplicate_marks(record)
+            count += merged
+        yield record
+    if count:
+        marks = f"{count:,} mark{'' if count == 1 else 's'}"
+        yield Note(
+            text=f"{path.name}: {marks} with the spans and label of another mark by the same annotator were merged"
+        )
 
 
 def _reject_unused_options(options: Options, *used_by: Format) -> None:
     understood = frozenset().union(*(format.options for format in used_by))
     for name in sorted(options.non_default_names() - understood):
         titles = " and ".join(dict.fromkeys(format.title for format in used_by))
-        raise FormatError(f"{param(Options.parameter(name))} means nothing to {titles}; leave it out")
+        raise FormatError(f"{param(Options.parameter_name(name))} does not apply to {titles}; omit it")
 
 
 ProgressWrapper = Callable[[Iterable[StudyItem]], Iterable[StudyItem]]
-"""Passes records on unchanged, e.g. to draw a progress bar."""
+"""Function that passes records on unchanged, e.g. to display a progress bar."""
 
 
 def is_sealed_parquet(path: Path, format: str = "") -> bool:
-    """Whether a path is a study in Parquet that was checked when it was written and has not changed since."""
+    """Return True if a path is a study in Parquet that was validated when written and has not changed since."""
     if format not in ("", "parquet") or not (path / parquet_seal.SEAL_FILE).is_file():
         return False
     return (
         not folder.is_study_folder(path)
-        and get_format("parquet").name == format_of(path).name
-        and parquet_seal.is_sealed(path)
+        and get_format("parquet").name == detect_format(path).name
+        and parquet_seal.has_valid_seal(path)
     )
 
 
@@ -135,56 +189,52 @@ def read(
     options: Options | None = None,
     watch: ProgressWrapper = iter,
 ) -> Study:
-    """A study from a file or folder in any format, checked; all its errors are raised together."""
+    """Read and validate a study from a file or folder in any format; one exception reports all errors."""
     path = Path(path)
     if not (options or Options()).non_default_names() and is_sealed_parquet(path, format):
         from finecomb.formats.parquet import read_sealed_study
 
         return read_sealed_study(path)
     try:
-        return Study.from_items(check_items(watch(stream(path, format, options))), origin=str(path))
+        return Study.from_items(check_items(watch(stream_records(path, format, options))), origin=str(path))
     except StudyError as error:
         raise StudyError(locate_problems(error.problems, path)) from None
 
 
 def locate_problems(problems: Iterable[Problem], path: Path) -> list[Problem]:
-    """Problems with file and line, where `path` is a study's folder."""
-    plain = folder.is_study_folder(path) and not (path / DATABASE_FILENAME).exists()
+    """Add file and line to problems, if `path` is a study folder."""
+    plain = folder.is_study_folder(path) and database_in_force(path) is None
     return folder.locate_problems(problems, path) if plain else list(problems)
 
 
 def write(study: Study, path: str | Path, format: str = "", force: bool = False) -> list[str]:
-    """Write a study in any format; returns what there is to say, such as what the format could not hold."""
-    return save(study.items(), Path(path), format, force=force)
+    """Write a study in any format and return notes, e.g. on what the format could not store."""
+    return save_records(study.items(), Path(path), format, force=force)
 
 
 def save_selection(
     study: Study, path: Path, select: Callable[[Study], Study], columns: Sequence[str], force: bool = False
 ) -> tuple[Study, list[str]]:
-    """Write the part of a study that `select` returns; returns the part and what there is to say.
+    """Write the part of a study that `select` returns; return that part, and notes.
 
-    Marks that are stored in Parquet go from file to file: of the part only `columns`, which `select` reads, are held.
+    Marks stored in Parquet are copied from file to file; only the `columns` that `select` uses are held in memory.
     """
     stored = study.raw_marks
     if path.name.endswith(".parquet") and isinstance(stored, StoredMarks):
         part = select(replace(study, marks=stored.read_numbered(columns)))
-        save_study_part(part, path, stored.iter_batches(part.marks["id"]), force)
+        # Write a part of a sealed study as Parquet; it is sealed unless records may refer to missing ones. `marks`
+        # are the marks of the part in batches; those of `part` itself are not read.
+        from finecomb.formats.parquet import write_study_part
+
+        with replace_atomically(path, force) as temporary:
+            write_study_part(part, temporary, stored.iter_batches(part.marks["id"]))
+            if not has_record_references(part.settings) and part.annotations["about"].null_count() == len(
+                part.annotations
+            ):
+                parquet_seal.seal_folder(temporary)
         return part, []
     part = select(study)
-    return part, save(part.items(), path, force=force)
-
-
-def save_study_part(part: Study, path: Path, marks: Iterable[pl.DataFrame], force: bool = False) -> None:
-    """Write a part of a sealed study as Parquet; it is sealed too where nothing names what may be gone.
-
-    `marks` are its marks, some at a time; those of `part` itself are not looked at.
-    """
-    from finecomb.formats.parquet import write_study_part
-
-    with replace_atomically(path, force) as temporary:
-        write_study_part(part, temporary, marks)
-        if not has_record_references(part.settings) and part.annotations["about"].null_count() == len(part.annotations):
-            parquet_seal.set_seal(temporary)
+    return part, save_records(part.items(), path, force=force)
 
 
 def save_annotated_study(
@@ -196,9 +246,9 @@ def save_annotated_study(
     is_checked: bool,
     force: bool = False,
 ) -> None:
-    """Write a study of texts on disk with what one annotator marked, as Parquet; sealed where all of it was checked.
+    """Write a scanned study with one annotator's marks as Parquet; the output is sealed if all records were validated.
 
-    `is_valid` says so of texts and marks; settings are checked here, or were when the source was sealed.
+    `is_checked` states this for texts and marks; settings are validated here, or were when the source was sealed.
     """
     from finecomb.formats.parquet import write_annotated_study
 
@@ -206,12 +256,16 @@ def save_annotated_study(
     is_plain = not settings.mode and not settings.planned and source.has_valid_annotators()
     with replace_atomically(path, force) as temporary:
         write_annotated_study(source, temporary, protocol, annotator, results)
-        if is_checked and not has_record_references(settings) and (is_plain or parquet_seal.is_sealed(source.path)):
-            parquet_seal.set_seal(temporary)
+        if (
+            is_checked
+            and not has_record_references(settings)
+            and (is_plain or parquet_seal.has_valid_seal(source.path))
+        ):
+            parquet_seal.seal_folder(temporary)
 
 
 def has_record_references(settings: Settings) -> bool:
-    """Whether settings name documents, marks or annotators, so that whether they hold depends on all of these."""
+    """Return True if settings refer to documents, marks or annotators, so that they are invalid without those."""
     named = (settings.attention_checks, settings.audit, settings.design, settings.allocation, settings.offer)
     return any(named)
 
@@ -225,33 +279,35 @@ def convert(
     force: bool = False,
     watch: ProgressWrapper = iter,
 ) -> list[str]:
-    """From one format to another as a stream; nothing is written unless all went well. Returns what there is to say."""
+    """Convert a file to another format as a stream and return notes; an error leaves the target unchanged."""
     try:
-        return save_checked(watch(stream(source, from_, options)), target, to, options or Options(), force)
+        return save_checked_records(
+            watch(stream_records(source, from_, options)), target, to, options or Options(), force
+        )
     except StudyError as error:
         raise StudyError(locate_problems(error.problems, source)) from None
 
 
-def save_checked(
+def save_checked_records(
     items: Iterable[StudyItem], path: Path, format: str = "", options: Options | None = None, force: bool = False
 ) -> list[str]:
-    """Check records while they are written, all or nothing; in Parquet they are sealed."""
-    notes = save(check_items(items), path, format, options, force)
+    """Write records while validating them; an error leaves the target unchanged. Parquet output is sealed."""
+    notes = save_records(check_items(items), path, format, options, force)
     if (format or format_for_writing(path).name) == "parquet":
-        parquet_seal.set_seal(path)
+        parquet_seal.seal_folder(path)
     return notes
 
 
-def save(
+def save_records(
     items: Iterable[StudyItem], path: Path, format: str = "", options: Options | None = None, force: bool = False
 ) -> list[str]:
-    """Write records in any format, all or nothing; returns what there is to say."""
+    """Write records in any format and return notes; an error leaves the target unchanged."""
     target = get_format(format) if format else format_for_writing(path)
     if target.write is None:
-        raise FinecombError(f"{target.title} can be read but not written")
-    if (path / DATABASE_FILENAME).exists():
+        raise FinecombError(f"{target.title} can be read but not written; select another output format")
+    if path.is_dir() and (location := database_in_force(path)):
         raise FinecombError(
-            f"{path}: holds what annotators did, in {DATABASE_FILENAME}; choose another name, or move it away first"
+            f"{path}: contains collected annotations in {location}; use another name or move the folder first"
         )
     tally = FeatureCounter()
     with replace_atomically(path, force) as temporary:

@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all: nothing half-written ever takes the place of another."""
+"""Atomic file replacement: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from finecomb.core.errors import FinecombError, param
 
 
 def reject_existing_path(path: Path, force: bool = False) -> None:
-    """An error where something is there already, unless it may be replaced."""
+    """Raise an error if a path exists, unless `force` allows replacing it."""
     if path.exists() and not force:
-        raise FinecombError(f"{path}: exists already; choose another name or say {param('force')} to replace it")
+        raise FinecombError(f"{path}: already exists; use another name or replace it with {param('force')}")
 
 
 @contextmanager
 def replace_atomically(path: Path, force: bool = False) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the place of `path` only when all has gone well."""
+    """Yield a temporary path in the same folder, which replaces `path` after the block has succeeded."""
     reject_existing_path(path, force)
     if not path.parent.is_dir():
-        raise FinecombError(f"{path}: its folder {path.parent} does not exist; create it first")
+        raise FinecombError(f"{path}: the folder {path.parent} does not exist; create it first")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{''.join(path.suffixes)}")
     old = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.old")
     try:
@@ -44,14 +44,14 @@ def replace_atomically(path: Path, force: bool = False) -> Iterator[Path]:
                 left.unlink()
 
 
-def write_file(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Write a file in the place of what is there; where `private`, nobody else may read it."""
+def write_file_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Write or replace a file atomically; if `private`, only the owner can read it."""
     with replace_atomically(path, force=True) as temporary:
         temporary.touch(0o600 if private else 0o666)
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def sync_to_disk(file: IO[Any]) -> None:
-    """Make sure that what was written is on disk."""
+    """Flush a file and wait until its content is on disk."""
     file.flush()
     os.fsync(file.fileno())

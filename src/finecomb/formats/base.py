@@ -1,4 +1,4 @@
-"""What every format is: a way from a path to a stream of records, and back, and a list of what it can hold."""
+"""Definition of file formats: reader and writer of a record stream, and the features that a format can store."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from finecomb.core.study import StudyItem
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user may say about a file beyond its path; each format names the ones it reads."""
+    """User options for reading a file; each format declares those it uses."""
 
     protocol: Protocol | None = None
-    """What the annotators were asked, where the file does not say."""
+    """Protocol of the annotations, if the file does not name it."""
     texts: Path | None = None
-    """Where the texts are, when the annotations have a file of their own."""
+    """Path of the texts, if annotations are in a separate file."""
     data: Path | None = None
-    """Where the records behind the texts are, e.g. box scores."""
+    """Path of the source data of the texts, e.g. box scores."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Our name of a column -> its name in the file."""
+    """Column names in the file, by their standard name."""
     repeats: Literal["kth", "first"] = "kth"
-    """Whether the k-th repetition of a quote goes to its k-th occurrence or all go to the first."""
+    """Position of a repeated quote: the k-th repetition at the k-th occurrence, or all at the first occurrence."""
     annotator: str = ""
-    """Who made the annotations, where the file does not say."""
+    """Annotator, if the file does not name one."""
 
     @staticmethod
-    def parameter(name: str) -> str:
-        """Return the parameter of public functions that sets an option."""
+    def parameter_name(name: str) -> str:
+        """Return the name of the parameter by which public functions set an option."""
         return "map" if name == "columns" else name
 
     def non_default_names(self) -> set[str]:
-        """Names of the options that were set."""
+        """Return the names of options that differ from their defaults."""
         default = Options()
         return {field.name for field in fields(self) if getattr(self, field.name) != getattr(default, field.name)}
 
 
-def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
-    """Return names of columns from pairs OURS=THEIRS.
+def parse_column_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse pairs OURS=THEIRS into a mapping from standard column names to those in the file.
 
-    >>> parse_columns(["text=Body", "id=Key"])
+    >>> parse_column_pairs(["text=Body", "id=Key"])
     {'text': 'Body', 'id': 'Key'}
     """
     columns = {}
@@ -58,24 +58,24 @@ def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
 
 Reader = Callable[[Path, Options], Iterator[StudyItem]]
 Writer = Callable[[Iterable[StudyItem], Path, Options], Sequence[str] | None]
-"""Writes records; returns what there is to say about what the format could not hold, if anything."""
+"""Function that writes records and returns notes on what the format could not store, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One file format, in and out."""
+    """One file format with its reader and writer."""
 
     name: str
-    """For `--from` and `--to`."""
+    """Name for `--from` and `--to`."""
     title: str
-    """As people call it."""
+    """Title in messages."""
     read: Reader | None = None
     write: Writer | None = None
     suffixes: tuple[str, ...] = ()
-    """File endings that suggest it."""
+    """File suffixes that suggest the format."""
     sniff: Callable[[Path], bool] | None = None
-    """Whether a path looks like it, decided on little of it; never raises."""
+    """Function that returns True if a path looks like this format, from its first characters; it never raises."""
     holds: frozenset[str] = frozenset()
-    """Features (see `features`) that survive writing."""
+    """Features (see `features`) that are kept when writing."""
     options: frozenset[str] = frozenset()
-    """Options that reading or writing it uses."""
+    """Options used for reading or writing."""

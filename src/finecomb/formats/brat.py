@@ -1,12 +1,12 @@
-"""brat standoff: a folder of texts (`.txt`) with annotations (`.ann`) beside them.
+"""brat standoff: a folder of texts (`.txt`) with annotations (`.ann`) next to them.
 
-Each folder inside is one annotator's: `anna/doc.ann` is Anna's work on `doc`, whose text stands beside it or in the
-folder above. Files that lie directly in the folder are by one annotator, and with `annotator` given all of them are.
+Each subfolder belongs to one annotator: `anna/doc.ann` is Anna's work on `doc`, whose text is next to it or in the
+folder above. Files directly in the folder belong to one annotator, as do all files if `annotator` is given.
 
-`T` lines are marks; attributes (`A`, `M`) are answers, as are notes (`#`) of a type that is a question's name, one note
-for each line; `AnnotatorNotes` are comments. A relation `Antecedent` leads from a mark to its antecedent, a `T` of that
-type, and an event with such a role says the same. brat splits a span at line breaks, so fragments with only a line
-break between them are joined. Other lines are kept in the annotation's `meta`.
+`T` lines are marks. Attributes (`A`, `M`) are answers, as are notes (`#`) whose type is the name of a question, one
+note per line; `AnnotatorNotes` are comments. A relation `Antecedent` leads from a mark to its antecedent, a `T` of that
+type; an event with such a role has the same meaning. brat splits a span at line breaks, so fragments separated only by
+a line break are joined. Other lines are kept in the annotation's `meta`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from urllib.parse import unquote
 from finecomb.core.errors import FinecombError, FormatError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import find_at_or_only
+from finecomb.core.quotes import find_at_offsets_or_unique
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
 from finecomb.core.scales import parse_number
-from finecomb.core.span import TEXT, Span
+from finecomb.core.span import TEXT_PART, Span
 from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
 from finecomb.formats.folder import is_study_folder as is_study
 from finecomb.formats.source_files import (
+    build_implied_protocol,
     build_record,
-    implied_protocol,
     normalise_question_name,
     read_text,
-    resolve_label,
+    resolve_label_name,
 )
 
-ANTECEDENT = "antecedent"
-NO_LABEL = "no-type"
+ANTECEDENT_RELATION = "antecedent"
+NO_LABEL_TYPE = "no-type"
 DEFAULT_ATTRIBUTE_VALUE = "yes"
 COMMENT_NOTE_TYPE = "AnnotatorNotes"
 KNOWN_TEXT_ANSWERS = tuple(name for name in KNOWN_ANSWERS if name != "severity")
@@ -52,12 +52,12 @@ _PAIR = r"[0-9]{1,15} [0-9]{1,15}"
 _TEXT_BOUND_PATTERN = re.compile(rf"(\S+) ({_PAIR}(?:;{_PAIR})*)")
 
 
-# --- reading: one file -------------------------------------------------------------------------------------------
+# --- reading a file ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _TextBound:
-    """A `T` line and what other lines say about it."""
+    """A `T` line with the attributes, notes and relations of other lines."""
 
     where: str
     type: str
@@ -70,7 +70,7 @@ class _TextBound:
 
 @dataclass(slots=True)
 class _ParsedFile:
-    """One `.ann` file: text-bound annotations by id, event triggers, and lines of other kinds."""
+    """A parsed `.ann` file: text-bound annotations by ID, event triggers, and other lines."""
 
     bound: dict[str, _TextBound] = field(default_factory=dict)
     triggers: dict[str, str] = field(default_factory=dict)
@@ -91,13 +91,13 @@ def _parse_file(path: Path, text: str, shifts: tuple[int, ...]) -> _ParsedFile:
         if line.startswith("T"):
             id, bound = _parse_text_bound(where, line, text, shifts, parsed.counts)
             if id in parsed.bound:
-                raise FormatError(f"{where}: {id} is there twice; ids are unique in a file")
+                raise FormatError(f"{where}: duplicate ID {id}; IDs must be unique in a file")
             parsed.bound[id] = bound
         elif line.strip():
             later.append((where, line))
     for where, line in sorted(
         later, key=lambda numbered_line: not numbered_line[1].startswith("E")
-    ):  # attributes may name events
+    ):  # attributes may refer to events
         _parse_other_line(where, line, parsed)
     return parsed
 
@@ -105,8 +105,8 @@ def _parse_file(path: Path, text: str, shifts: tuple[int, ...]) -> _ParsedFile:
 def _parse_text_bound(
     where: str, line: str, text: str, shifts: tuple[int, ...], counts: Counter[str]
 ) -> tuple[str, _TextBound]:
-    id, _, rest = line.partition("\t")
-    middle, tab, quote = rest.partition("\t")
+    id, _, fields = line.partition("\t")
+    middle, tab, quote = fields.partition("\t")
     match = _TEXT_BOUND_PATTERN.fullmatch(middle.strip())
     if not match or not tab:
         expected = "'T1<tab>Type start end<tab>text'"
@@ -116,56 +116,67 @@ def _parse_text_bound(
     if (
         not spans
         and len(pairs) == 1
-        and (elsewhere := find_at_or_only(_replace_line_breaks(quote), -1, -1, _replace_line_breaks(text)))
+        and (elsewhere := find_at_offsets_or_unique(_replace_line_breaks(quote), -1, -1, _replace_line_breaks(text)))
     ):
         spans = (Span(*elsewhere),)
-        counts["marks were placed by their quote, not by their offsets"] += 1
+        counts["marks were located by their quote, because their offsets do not match"] += 1
     if not spans:
-        counts["marks could not be placed; they are kept without a place"] += 1
+        counts["marks could not be located; they are kept without spans"] += 1
         return id, _TextBound(where, match[1], (), (quote,))
     return id, _TextBound(where, match[1], spans, tuple(span.extract(text) for span in spans))
 
 
 def _locate_fragments(pairs: list[tuple[int, int]], quote: str, text: str, shifts: tuple[int, ...]) -> tuple[Span, ...]:
-    """Where the fragments are, line breaks between them joined; nowhere when the text there is not the quote."""
+    """Return the spans of the fragments, joined across line breaks; empty if the text there is not the quote."""
     flat = _replace_line_breaks(text)
     for shift in shifts:
         moved = sorted((start - shift, end - shift) for start, end in pairs)
         if all(0 <= start <= end <= len(text) for start, end in moved):
             joined = " ".join(flat[start:end] for start, end in moved)
             if _replace_line_breaks(quote) == joined:
-                return _join_fragments(moved, text)
+                spans: list[Span] = []
+                for start, end in moved:
+                    if spans and _BREAKS.fullmatch(text, spans[-1].end, start):
+                        spans[-1] = Span(spans[-1].start, end)
+                    else:
+                        spans.append(Span(start, end))
+                return tuple(spans)
     return ()
 
 
 def _replace_line_breaks(text: str) -> str:
-    """With a space for each line break, as a quote in a line must have."""
+    """Replace each line break with a space, because brat writes a quote on one line."""
     return text.replace("\n", " ").replace("\r", " ")
 
 
-def _join_fragments(pairs: Iterable[tuple[int, int]], text: str) -> tuple[Span, ...]:
-    spans: list[Span] = []
-    for start, end in pairs:
-        if spans and _BREAKS.fullmatch(text, spans[-1].end, start):
-            spans[-1] = Span(spans[-1].start, end)
-        else:
-            spans.append(Span(start, end))
-    return tuple(spans)
-
-
 def _parse_other_line(where: str, line: str, parsed: _ParsedFile) -> None:
-    """Take in an attribute, note, relation or event, or keep the line."""
-    id, _, rest = line.partition("\t")
-    head, _, tail = rest.partition("\t")
+    """Parse a line with an attribute, note, relation or event; any other line is kept unchanged."""
+    id, _, fields = line.partition("\t")
+    head, _, tail = fields.partition("\t")
     words = head.split()
     understood = False
     match id[:1]:
         case "A" | "M" if len(words) in (2, 3):
-            understood = _add_attribute(words, parsed)
+            target = parsed.find_text_bound(words[1])
+            if target is not None:
+                target.answers[normalise_question_name(words[0])] = words[2] if len(words) == 3 else None
+            understood = target is not None
         case "#" if len(words) == 2:
-            understood = _add_note(words[0], words[1], tail, parsed)
+            target = parsed.find_text_bound(words[1])
+            if target is not None:
+                target.notes.setdefault(words[0], []).append(tail)
+            understood = target is not None
         case "R" if len(words) == 3:
-            understood = _add_relation(words[0], words[1:], parsed)
+            start, end = (parsed.triggers.get(id, id) for id in (role.partition(":")[2] for role in words[1:]))
+            fits = (
+                fold_spelling(words[0]) == ANTECEDENT_RELATION
+                and start in parsed.bound
+                and end in parsed.bound
+                and start != end
+            )
+            if fits:
+                parsed.bound[start].antecedents.append(end)
+            understood = fits
         case "E" if words:
             understood = _add_event(id, words, parsed)
         case "A" | "M" | "#" | "R" | "E" | "N" | "*":
@@ -178,47 +189,25 @@ def _parse_other_line(where: str, line: str, parsed: _ParsedFile) -> None:
         parsed.others.append(line)
 
 
-def _add_attribute(words: list[str], parsed: _ParsedFile) -> bool:
-    target = parsed.find_text_bound(words[1])
-    if target is not None:
-        target.answers[normalise_question_name(words[0])] = words[2] if len(words) == 3 else None
-    return target is not None
-
-
-def _add_note(kind: str, id: str, text: str, parsed: _ParsedFile) -> bool:
-    target = parsed.find_text_bound(id)
-    if target is not None:
-        target.notes.setdefault(kind, []).append(text)
-    return target is not None
-
-
-def _add_relation(kind: str, roles: list[str], parsed: _ParsedFile) -> bool:
-    start, end = (parsed.triggers.get(id, id) for id in (role.partition(":")[2] for role in roles))
-    fits = fold_spelling(kind) == ANTECEDENT and start in parsed.bound and end in parsed.bound and start != end
-    if fits:
-        parsed.bound[start].antecedents.append(end)
-    return fits
-
-
 def _add_event(id: str, words: list[str], parsed: _ParsedFile) -> bool:
-    """Whether the event says no more than which words trigger it and what their antecedents are."""
+    """Record an event's trigger; if all its other roles are antecedents, record them and return True."""
     trigger = words[0].partition(":")[2]
     if trigger not in parsed.bound:
         return False
     parsed.triggers[id] = trigger
     earlier = [role.partition(":") for role in words[1:]]
-    fits = all(fold_spelling(name).startswith(ANTECEDENT) and end in parsed.bound for name, _, end in earlier)
+    fits = all(fold_spelling(name).startswith(ANTECEDENT_RELATION) and end in parsed.bound for name, _, end in earlier)
     if fits:
         parsed.bound[trigger].antecedents += [end for _, _, end in earlier if end != trigger]
     return fits
 
 
-# --- reading: the folder -----------------------------------------------------------------------------------------
+# --- reading a folder --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _BratFile:
-    """One `.ann` file, whose it is and what it is about."""
+    """An `.ann` file with its annotator and document."""
 
     path: Path
     text: Path
@@ -228,17 +217,17 @@ class _BratFile:
 
 _DocumentWithShifts = tuple[
     Document, tuple[int, ...]
-]  # a document, and by how much offsets in its text may be too large
+]  # a document, and the amounts by which offsets in its text may be too large
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Documents, annotators and annotations of a folder; without a protocol each file is read twice."""
+    """Read the documents, annotators and annotations in a folder; without a protocol, each file is read twice."""
     if not path.is_dir():
-        raise FormatError(f"{path}: not a folder; brat has a folder of .txt and .ann files")
+        raise FormatError(f"{path}: not a folder; expected a folder of .txt and .ann files")
     files = list(_find_annotation_files(path, options.annotator))
     texts = _find_text_files(path, files, options.annotator)
     if not texts:
-        raise FormatError(f"{path}: has no .txt file; expected texts with .ann files beside them")
+        raise FormatError(f"{path}: contains no .txt file; expected texts with .ann files next to them")
     documents = {id: _read_document(id, paths) for id, paths in texts.items()}
     protocol = options.protocol or _infer_protocol(path, files, documents)
     yield protocol
@@ -263,12 +252,12 @@ def _find_annotation_files(root: Path, annotator: str) -> Iterator[_BratFile]:
         above = root.joinpath(*beside.relative_to(root).parts[1:]) if by_folder else beside
         text = beside if beside.exists() else above
         if not text.exists():
-            raise FormatError(f"{path}: its text {beside.name} is missing; expected it beside the .ann file")
+            raise FormatError(f"{path}: the text {beside.name} is missing; expected it next to the .ann file")
         yield _BratFile(path, text, name, unescape_file_name(folders[0]) if by_folder else annotator or "annotator")
 
 
 def _find_text_files(root: Path, files: Iterable[_BratFile], annotator: str) -> dict[str, list[Path]]:
-    """The text files of each document; those without an .ann file are documents that nobody annotated."""
+    """Return the text files of each document, including documents without an .ann file."""
     texts: dict[str, list[Path]] = {}
     for file in files:
         texts.setdefault(file.document, []).append(file.text)
@@ -281,7 +270,7 @@ def _find_text_files(root: Path, files: Iterable[_BratFile], annotator: str) -> 
 
 
 def unescape_file_name(name: str) -> str:
-    """The id that a file's name stands for."""
+    """Return the ID that a file name encodes."""
     id = unquote(name)
     return id if _escape_file_name(id) == name else name
 
@@ -292,11 +281,13 @@ def _escape_file_name(id: str) -> str:
 
 
 def _read_document(id: str, paths: list[Path]) -> _DocumentWithShifts:
-    """The document with that id; for brat a byte-order mark counts as a character, so offsets are one too large."""
+    """Read a document; brat counts a byte-order mark as a character, so offsets may be too large by one."""
     text = read_text(paths[0])
     for path in dict.fromkeys(paths[1:]):
         if read_text(path) != text:
-            raise FormatError(f"{path}: differs from {paths[0]}, though both are the text of {id!r}")
+            raise FormatError(
+                f"{path}: differs from {paths[0]}, but both contain the text of document {id!r}; make them identical"
+            )
     with paths[0].open("rb") as file:
         shifts = (1, 0) if file.read(3) == b"\xef\xbb\xbf" else (0,)
     return build_record(Document, str(paths[0]), id=id, text=text), shifts
@@ -305,7 +296,9 @@ def _read_document(id: str, paths: list[Path]) -> _DocumentWithShifts:
 def _build_annotation(file: _BratFile, parsed: _ParsedFile, protocol: Protocol) -> Annotation:
     id = f"{file.document}/{file.annotator}"
     earlier = {antecedent for bound in parsed.bound.values() for antecedent in bound.antecedents}
-    swallowed = {antecedent for antecedent in earlier if fold_spelling(parsed.bound[antecedent].type) == ANTECEDENT}
+    swallowed = {
+        antecedent for antecedent in earlier if fold_spelling(parsed.bound[antecedent].type) == ANTECEDENT_RELATION
+    }
     marks = [
         _build_mark(f"{id}/{key}", bound, parsed, protocol)
         for key, bound in parsed.bound.items()
@@ -319,10 +312,10 @@ def _build_annotation(file: _BratFile, parsed: _ParsedFile, protocol: Protocol) 
 def _build_mark(id: str, bound: _TextBound, parsed: _ParsedFile, protocol: Protocol) -> Mark:
     label = (
         None
-        if fold_spelling(bound.type) in (NO_LABEL, ANTECEDENT)
+        if fold_spelling(bound.type) in (NO_LABEL_TYPE, ANTECEDENT_RELATION)
         else _resolve_label(bound.type, protocol, bound.where)
     )
-    questions = {question.name: question for question in protocol.questions_of(label)}
+    questions = {question.name: question for question in protocol.questions_for_label(label)}
     answers: dict[str, Answer] = {
         name: _parse_answer(value, questions.get(name)) for name, value in bound.answers.items()
     }
@@ -351,7 +344,7 @@ def _build_antecedents(bounds: list[_TextBound], where: str) -> Antecedents | No
 
 
 def _resolve_label(type: str, protocol: Protocol, where: str) -> str:
-    return resolve_label(protocol, type.replace("__", "/"), where)
+    return resolve_label_name(protocol, type.replace("__", "/"), where)
 
 
 def _question_for_note(kind: str, questions: Mapping[str, Question]) -> str:
@@ -362,7 +355,7 @@ def _question_for_note(kind: str, questions: Mapping[str, Question]) -> str:
 
 
 def _parse_answer(value: str | None, question: Question | None) -> Answer:
-    """An attribute's value in the form that its question asks for, as far as it fits; without a value it is a yes."""
+    """Convert an attribute's value to the scale of its question if possible; an attribute without a value means yes."""
     if value is None and not (question and question.options):
         return True
     text = value or DEFAULT_ATTRIBUTE_VALUE
@@ -370,13 +363,13 @@ def _parse_answer(value: str | None, question: Question | None) -> Answer:
     return text if answer is None else answer
 
 
-# --- reading: the protocol ---------------------------------------------------------------------------------------
+# --- reading the protocol ----------------------------------------------------------------------------------------
 
 
 def _infer_protocol(
     root: Path, files: Iterable[_BratFile], documents: Mapping[str, tuple[Document, tuple[int, ...]]]
 ) -> Protocol:
-    """A protocol made of the types and attributes that the files use."""
+    """Infer a protocol from the types and attributes in the files."""
     labels: set[str] = set()
     attributes: dict[str, set[str | None]] = {}
     notes: set[str] = set()
@@ -385,7 +378,9 @@ def _infer_protocol(
         document, shifts = documents[file.document]
         for bound in _parse_file(file.path, document.text, shifts).bound.values():
             labels |= (
-                {bound.type.replace("__", "/")} if fold_spelling(bound.type) not in (ANTECEDENT, NO_LABEL) else set()
+                {bound.type.replace("__", "/")}
+                if fold_spelling(bound.type) not in (ANTECEDENT_RELATION, NO_LABEL_TYPE)
+                else set()
             )
             notes |= {_question_for_note(kind, {}) for kind in bound.notes}
             antecedents = antecedents or bool(bound.antecedents)
@@ -395,11 +390,11 @@ def _infer_protocol(
     questions += [
         Question(name=name, ask=name.capitalize(), required=False) for name in sorted(notes - {"", *attributes})
     ]
-    return implied_protocol(f"brat-{root.name}", labels, antecedents=antecedents, questions=tuple(questions))
+    return build_implied_protocol(f"brat-{root.name}", labels, antecedents=antecedents, questions=tuple(questions))
 
 
 def _infer_question(name: str, values: set[str | None]) -> Question:
-    """The question that such attributes answer."""
+    """Infer a question from the values of an attribute."""
     given = sorted({value or DEFAULT_ATTRIBUTE_VALUE for value in values})
     more: dict[str, Any] = {"scale": "text"}
     if all(value is None or value.lower() in ("true", "false") for value in values):
@@ -415,7 +410,7 @@ def _infer_question(name: str, values: set[str | None]) -> Question:
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write a folder for each annotator, with the texts and an `annotation.conf` for brat."""
+    """Write a folder per annotator, with the texts and an `annotation.conf` for brat."""
     path.mkdir(parents=True)
     documents: dict[str, Document] = {}
     annotated: set[str] = set()
@@ -427,9 +422,22 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
         elif isinstance(item, Protocol):
             protocols[item.id] = item
         elif isinstance(item, Annotation) and item.document in documents and not item.round and item.about is None:
-            _write_annotation(item, documents[item.document], path)
+            folder = path / _escape_file_name(item.annotator)
+            folder.mkdir(exist_ok=True)
+            name = _escape_file_name(documents[item.document].id)
+            if (folder / f"{name}.ann").exists():
+                raise FinecombError(
+                    f"brat supports one annotation per text and annotator, but {item.annotator!r} has two of "
+                    f"{documents[item.document].id!r}; write one protocol at a time"
+                )
+            shutil.copyfile(path / f"{name}.txt", folder / f"{name}.txt")
+            lines = _AnnotationFileBuilder(documents[item.document].text)
+            for mark in item.marks:
+                if mark.spans and all(span.part == TEXT_PART and len(span) for span in mark.spans):
+                    lines.add_mark(mark)
+            _write_text(folder / f"{name}.ann", "".join(f"{line}\n" for line in lines.lines))
             annotated.add(item.document)
-    for id in annotated:  # each annotator's folder has its own copy, as brat needs it
+    for id in annotated:  # brat needs a copy of the text in each annotator's folder
         (path / f"{_escape_file_name(id)}.txt").unlink()
     _write_text(path / "annotation.conf", _format_configuration(protocols.values()))
 
@@ -439,25 +447,8 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _write_annotation(annotation: Annotation, document: Document, root: Path) -> None:
-    folder = root / _escape_file_name(annotation.annotator)
-    folder.mkdir(exist_ok=True)
-    name = _escape_file_name(document.id)
-    if (folder / f"{name}.ann").exists():
-        raise FinecombError(
-            f"brat holds one annotation of a text by one annotator, but {annotation.annotator!r} has two of "
-            f"{document.id!r}; write one protocol at a time"
-        )
-    shutil.copyfile(root / f"{name}.txt", folder / f"{name}.txt")
-    lines = _AnnotationFileBuilder(document.text)
-    for mark in annotation.marks:
-        if mark.spans and all(span.part == TEXT and len(span) for span in mark.spans):
-            lines.add_mark(mark)
-    _write_text(folder / f"{name}.ann", "".join(f"{line}\n" for line in lines.lines))
-
-
 class _AnnotationFileBuilder:
-    """The lines of one `.ann` file, numbered by kind."""
+    """Lines of an `.ann` file, numbered by type."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -470,13 +461,18 @@ class _AnnotationFileBuilder:
         return f"{kind}{self.last[kind]}"
 
     def add_text_bound(self, type: str, spans: Iterable[Span]) -> str:
-        pieces = [piece for span in spans for piece in _split_at_line_breaks(span, self.text)]
+        pieces: list[tuple[int, int]] = []
+        for span in spans:  # split at line breaks, as brat requires; a span of only line breaks is not split
+            breaks = [match.span() for match in _BREAKS.finditer(self.text, span.start, span.end)]
+            starts, ends = [span.start, *(end for _, end in breaks)], [*(start for start, _ in breaks), span.end]
+            lines = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+            pieces += lines or [(span.start, span.end)]
         listed = ";".join(f"{start} {end}" for start, end in pieces)
         quote = " ".join(_replace_line_breaks(self.text[start:end]) for start, end in pieces)
         return self.add_line("T", f"{type} {listed}\t{quote}")
 
     def add_mark(self, mark: Mark) -> None:
-        id = self.add_text_bound((mark.label or NO_LABEL).replace("/", "__"), mark.spans)
+        id = self.add_text_bound((mark.label or NO_LABEL_TYPE).replace("/", "__"), mark.spans)
         for name, answer in mark.answers.items():
             word = str(answer).lower() if isinstance(answer, bool | int | float) else answer
             if isinstance(word, str) and name not in KNOWN_TEXT_ANSWERS and re.fullmatch(r"\S+", word):
@@ -485,22 +481,12 @@ class _AnnotationFileBuilder:
             for line in word.split("\n") if isinstance(word, str) else word:
                 self.add_line("#", f"{COMMENT_NOTE_TYPE if name == 'comment' else name} {id}\t{line}")
         for span in mark.antecedents.spans if mark.antecedents else ():
-            if span.part == TEXT and len(span):
+            if span.part == TEXT_PART and len(span):
                 self.add_line("R", f"Antecedent Arg1:{id} Arg2:{self.add_text_bound('Antecedent', [span])}")
 
 
-def _split_at_line_breaks(span: Span, text: str) -> list[tuple[int, int]]:
-    """The span cut at line breaks, as brat wants it; one that is all line breaks stays whole."""
-    edges, at = [], span.start
-    for line_break in _BREAKS.finditer(text, span.start, span.end):
-        edges.append((at, line_break.start()))
-        at = line_break.end()
-    edges.append((at, span.end))
-    return [(start, end) for start, end in edges if start < end] or [(span.start, span.end)]
-
-
 def _format_configuration(protocols: Iterable[Protocol]) -> str:
-    """brat's `annotation.conf` with the labels and the answers that fit into attributes."""
+    """Format brat's `annotation.conf` with the labels, and the answers that can be stored as attributes."""
     protocols = list(protocols)
     labels = dict.fromkeys(label.name.replace("/", "__") for protocol in protocols for label in protocol.labels)
     questions = [
@@ -518,7 +504,7 @@ def _format_configuration(protocols: Iterable[Protocol]) -> str:
     )
     relation = "Antecedent\tArg1:<ENTITY>, Arg2:<ENTITY>"
     blocks = {
-        "entities": [*labels, NO_LABEL, "Antecedent"],
+        "entities": [*labels, NO_LABEL_TYPE, "Antecedent"],
         "relations": [relation],
         "events": [],
         "attributes": list(attributes),
@@ -527,7 +513,7 @@ def _format_configuration(protocols: Iterable[Protocol]) -> str:
 
 
 def sniff(path: Path) -> bool:
-    """Whether it is a folder with brat's configuration, or with `.ann` files in it or one level below."""
+    """Return True for a folder with brat's configuration, or with `.ann` files in it or one level below."""
     try:
         if not path.is_dir() or is_study(path):
             return False

@@ -1,6 +1,6 @@
-"""CSAbstruct: abstracts as lists of sentences, each with the label of what it does there.
+"""CSAbstruct: abstracts as lists of sentences with rhetorical labels.
 
-A sentence is a segment whose title is its label; the text is the sentences with one space between them.
+A sentence is a segment whose title is its label; the text joins the sentences with single spaces.
 """
 
 from __future__ import annotations
@@ -16,14 +16,21 @@ from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, titled_segments
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_record,
+    build_titled_segments,
+    iter_nonblank_lines,
+    parse_json,
+    read_first_characters,
+)
 
 KNOWN_KEYS = ("id", "sentences", "labels")
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """One document a line; other keys, such as `confs`, become meta."""
-    for line, text in json_lines(path):
+    """Read one document per line; other keys, such as `confs`, become meta."""
+    for line, text in iter_nonblank_lines(path):
         where = f"{path}:{line}"
         fields = JsonObject(parse_json(text, where), where)
         yield _build_document(fields, fields.get("id", str, f"{path.stem}-{line}"))
@@ -32,19 +39,21 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 def _build_document(fields: JsonObject, id: str) -> Document:
     sentences, labels = fields.get_texts("sentences"), fields.get_texts("labels")
     if len(sentences) != len(labels):
-        raise fields.error(f"has {len(sentences)} sentences but {len(labels)} labels; each sentence needs one")
+        raise fields.build_error(
+            f"has {len(sentences)} sentences but {len(labels)} labels; each sentence requires one label"
+        )
     return build_record(
         Document,
         fields.where,
         id=id,
         text=" ".join(sentences),
-        segments=tuple(titled_segments(sentences, labels, " ", fields.where)),
+        segments=tuple(build_titled_segments(sentences, labels, " ", fields.where)),
         meta=fields.other_fields(*KNOWN_KEYS),
     )
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """One document a line; white space between segments becomes one space."""
+    """Write one document per line; white space between segments becomes one space."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for item in items:
             if isinstance(item, Document):
@@ -53,12 +62,14 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
 
 
 def _encode_document(document: Document) -> dict[str, Any]:
-    at = 0
+    position = 0
     for start, end in [*((segment.start, segment.end) for segment in document.segments), (len(document.text),) * 2]:
-        if between := document.text[at:start].strip():
-            gap = f"document {document.id!r}: {shorten(between)!r} at [{at}, {start}) is in no segment"
-            raise FormatError(f"{gap}; CSAbstruct holds labelled sentences only, so cut the whole text into segments")
-        at = end
+        if between := document.text[position:start].strip():
+            gap = f"document {document.id!r}: {shorten(between)!r} at [{position}, {start}) is outside any segment"
+            raise FormatError(
+                f"{gap}; CSAbstruct stores only labelled sentences, so divide the entire text into segments"
+            )
+        position = end
     return {
         **{name: value for name, value in document.meta.items() if name not in KNOWN_KEYS},
         "id": document.id,
@@ -68,8 +79,8 @@ def _encode_document(document: Document) -> dict[str, Any]:
 
 
 def sniff(path: Path) -> bool:
-    """Lines of objects with sentences and their labels."""
-    start = read_start(path, 1 << 16).lstrip()
+    """Return True for lines of objects with sentences and labels."""
+    start = read_first_characters(path, 1 << 16).lstrip()
     return start.startswith("{") and all(re.search(rf'"{name}":\s*\[', start) for name in ("sentences", "labels"))
 
 

@@ -1,7 +1,7 @@
-"""CSV and TSV tables with one mark a row.
+"""CSV and TSV tables with one mark per row.
 
-What a spreadsheet would run as a formula is written with an apostrophe before it, which is taken away again when a
-table is read whose columns begin as ours do.
+Cells that a spreadsheet would evaluate as formulas are written with a leading apostrophe. It is removed when a table is
+read whose first columns are those that Finecomb writes.
 """
 
 from __future__ import annotations
@@ -15,37 +15,32 @@ from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.mark_table import TABLE_FEATURES
-from finecomb.formats.mark_table_records import TABLE_OPTIONS, NumberedRow, read_records
-from finecomb.formats.mark_table_rows import build_table
-from finecomb.formats.source_files import csv_rows, read_start
+from finecomb.formats.mark_table_reader import TABLE_OPTIONS, NumberedRow, read_records
+from finecomb.formats.mark_table_writer import build_table
+from finecomb.formats.source_files import iter_csv_rows, read_first_characters
 
 _LEADING_COLUMNS = ("document", "text")
-"""How the columns of our own tables begin."""
+"""First columns of tables that Finecomb writes."""
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Documents, annotators and annotations of a table; its first line shows what separates its fields."""
-    delimiter = _detect_delimiter(path)
+    """Read documents, annotators and annotations from a table; the delimiter is detected from the first line."""
+    first = read_first_characters(path, 1 << 16).partition("\n")[0]
+    delimiter = max(",;\t", key=first.count) if first else ","
 
     def rows() -> Iterator[NumberedRow]:
-        for number, cells in csv_rows(path, delimiter):
+        for number, cells in iter_csv_rows(path, delimiter):
             ours = tuple(cells)[:2] == _LEADING_COLUMNS
             yield number, {name: unescape_cell(cell) for name, cell in cells.items()} if ours else cells
 
     return read_records(rows, path, options)
 
 
-def _detect_delimiter(path: Path) -> str:
-    """The separator that is commonest in the first line; a comma when there is none."""
-    first = read_start(path, 1 << 16).partition("\n")[0]
-    return max(",;\t", key=first.count) if first else ","
-
-
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write a table, with tabs between fields when the name ends in `.tsv`, else with commas."""
+    """Write a table, tab-separated if the name ends in `.tsv`, otherwise comma-separated."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     with build_table(items) as (columns, rows), path.open("w", encoding="utf-8", newline="") as file:
-        # Ending lines with CR LF makes the csv module quote a lone CR inside a field, which it would not otherwise.
+        # With CR LF line endings, the csv module quotes a lone CR inside a field, which it does not do otherwise.
         writer = csv.DictWriter(file, columns, restval="", delimiter=delimiter, lineterminator="\r\n")
         writer.writerow({name: escape_cell(name) for name in columns})
         writer.writerows({name: escape_cell(cell) for name, cell in cells.items()} for cells in rows)

@@ -1,4 +1,4 @@
-"""Weights of fitted detectors, as `detect` reads them."""
+"""Storage of the weights of fitted detectors for use by `detect`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from finecomb.annotators.detectors import FittedDetector
 from finecomb.core.errors import FinecombError
-from finecomb.formats.atomic_file import write_file
+from finecomb.formats.atomic_file import write_file_atomically
 
 
 def save_weights(fitted: FittedDetector, path: Path) -> None:
-    """Write the weights of a fitted detector: one file, or a folder of files."""
+    """Write the weights of a fitted detector to a file, or to a folder of files."""
     if not fitted.files:
-        write_file(path, fitted.weights)
+        write_file_atomically(path, fitted.weights)
         return
     if path.exists() and not path.is_dir():
-        raise FinecombError(f"{path}: is a file, and this detector needs a folder; name another one")
+        raise FinecombError(f"{path}: this path is a file, but this detector requires a folder; use another name")
     path.mkdir(parents=True, exist_ok=True)
     for name, content in fitted.files.items():
-        write_file(path / name, content)
+        write_file_atomically(path / name, content)

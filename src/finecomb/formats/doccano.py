@@ -13,14 +13,14 @@ from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, build_record, read_start
+from finecomb.formats.source_files import JsonObject, build_record, read_first_characters
 
 _SPAN_LIST_KEYS = ("label", "labels", "entities")
 _KNOWN_KEYS = (*_SPAN_LIST_KEYS, "id", "text", "relations", "Comments", "annotator")
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Documents and annotations; doccano writes a file for each person, so the file's name is the annotator's."""
+    """Read documents and annotations; doccano writes one file per person, so the annotator is named after the file."""
     return simple_spans.build_records_from_lines(_build_pass, path, options)
 
 
@@ -47,11 +47,11 @@ def _parse_spans(row: JsonObject, name: str) -> Iterator[simple_spans.LabelledSp
             meta = {"id": value["id"]} if value.get("id") is not None else {}
             yield simple_spans.LabelledSpan(start, end, span.get("label", str), where, meta=meta)
         else:
-            raise row.error(f"{name}[{index}]: expected [start, end, label], found {value!r:.60}")
+            raise row.build_error(f"{name}[{index}]: expected [start, end, label], found {value!r:.60}")
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write a line for each annotation, with `annotator` beside it, and one without `label` for a text nobody read."""
+    """Write a line per annotation with its `annotator`, and a line without `label` per text without annotations."""
     with path.open("wb") as file:
         for document, annotation in simple_spans.pair_with_documents(items):
             row: dict[str, Any] = {name: value for name, value in document.meta.items() if name not in _KNOWN_KEYS}
@@ -66,8 +66,8 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
 
 
 def sniff(path: Path) -> bool:
-    """Whether the first line has a text and labelled ranges as doccano writes them."""
-    start = read_start(path)
+    """Return True if the first line has a text and labelled ranges in doccano's form."""
+    start = read_first_characters(path)
     ranges = '"start_offset"' in start or any(f'"{name}":[[' in start.replace(" ", "") for name in _SPAN_LIST_KEYS[:2])
     return start.startswith("{") and '"text"' in start and ranges
 

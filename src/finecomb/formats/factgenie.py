@@ -1,4 +1,4 @@
-"""factgenie campaigns: `annotations.jsonl` with `config.yaml` beside it, and the texts in a folder `outputs`."""
+"""factgenie campaigns: `annotations.jsonl` with `config.yaml` next to it, and the texts in a folder `outputs`."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ from pydantic_core import to_json
 
 from finecomb.core.errors import FormatError, ProtocolError, param
 from finecomb.core.protocol import Label, Protocol
+from finecomb.core.protocol_yaml import load_yaml
 from finecomb.core.question import Question
-from finecomb.core.quotes import find_closest
+from finecomb.core.quotes import find_closest_occurrence
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
-from finecomb.core.span import TEXT, Span
+from finecomb.core.span import TEXT_PART, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, build_record, json_lines, parse_json, read_start, read_text, slug
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_record,
+    iter_nonblank_lines,
+    label_slug,
+    parse_json,
+    read_first_characters,
+    read_text,
+)
 
-ANNOTATIONS, CONFIG, OUTPUTS, INPUTS = "annotations.jsonl", "config.yaml", "outputs", "inputs"
+ANNOTATIONS_FILE, CONFIG_FILE, OUTPUTS_FOLDER, INPUTS_FOLDER = "annotations.jsonl", "config.yaml", "outputs", "inputs"
 _KNOWN_KEYS = ("dataset", "split", "setup_id", "example_idx", "annotator_group", "annotations", "round")
 _CATEGORIES_KEY = "annotation_span_categories"
+_SPAN_KEYS = ("type", "text", "start", "id", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class OutputKey:
-    """Which output a row is about. Setups are compared without regard to `.`, `-` and `_`: phi3.5 is phi3-5."""
+    """Key of the output that a row refers to. Setups are compared without `.`, `-` and `_`: phi3.5 equals phi3-5."""
 
     dataset: str
     split: str
@@ -40,26 +50,35 @@ class OutputKey:
 
     @classmethod
     def from_row(cls, row: JsonObject) -> OutputKey:
-        """The place that a row of annotations or of outputs names."""
+        """Return the key of a row of annotations or of outputs."""
         setup = re.sub(r"[._-]+", "-", row.get("setup_id", str).lower())
         return cls(row.get("dataset", str), row.get("split", str), setup, str(row.get("example_idx", (int, str))))
 
     def with_split(self, split: str) -> OutputKey:
-        """The same in another split."""
+        """Return the key with another split."""
         return OutputKey(self.dataset, split, self.setup, self.index)
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Protocol, documents, annotators and annotations of a campaign, given as its folder or its `annotations.jsonl`."""
-    file = path / ANNOTATIONS if path.is_dir() else path
-    config = _read_config(file.parent / CONFIG)
+    """Read a campaign's protocol, documents, annotators and annotations from its folder or `annotations.jsonl`."""
+    file = path / ANNOTATIONS_FILE if path.is_dir() else path
+    config = _read_config(file.parent / CONFIG_FILE)
     protocol = options.protocol or _infer_protocol(config, file)
-    wanted = _spans_by_output(file)
-    outputs = _match_outputs(
-        wanted, _read_outputs(options.texts or _require_ancestor_folder(file, OUTPUTS, "texts"), wanted)
-    )
+    wanted: dict[OutputKey, _OutputSpans] = {}
+    for row in _read_rows(file):
+        spans = wanted.setdefault(OutputKey.from_row(row), _OutputSpans(row.where)).spans
+        spans.update(
+            (_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations")
+        )
+    texts = options.texts or _find_ancestor_folder(file, OUTPUTS_FOLDER)
+    if texts is None:
+        raise FormatError(f"{file}: no folder {OUTPUTS_FOLDER!r} next to it or above it; name it with {param('texts')}")
+    near = {place.with_split("") for place in wanted}
+    output_files = sorted(texts.rglob("*.jsonl")) if texts.is_dir() else [texts]
+    output_rows = ((OutputKey.from_row(row), row) for output_file in output_files for row in _read_rows(output_file))
+    outputs = _match_outputs(wanted, {place: row for place, row in output_rows if place.with_split("") in near})
     yield protocol
-    inputs = _InputLoader(options.data or _find_ancestor_folder(file, INPUTS))
+    inputs = _InputLoader(options.data or _find_ancestor_folder(file, INPUTS_FOLDER))
     documents = {place: _build_document(outputs[place], inputs) for place in wanted}
     yield from {document.id: document for document in documents.values()}.values()
     people = _CampaignAnnotators(file, config, options.annotator)
@@ -78,45 +97,46 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 
 
 def _read_rows(file: Path) -> Iterator[JsonObject]:
-    for line, text in json_lines(file):
+    for line, text in iter_nonblank_lines(file):
         yield JsonObject(parse_json(text, f"{file}:{line}"), f"{file}:{line}")
 
 
-# --- what was asked ------------------------------------------------------------------------------------------------
+# --- protocol ------------------------------------------------------------------------------------------------------
 
 
 def _read_config(file: Path) -> JsonObject:
     if not file.exists():
-        raise FormatError(f"{file}: no such file; a campaign has its categories in {CONFIG} beside {ANNOTATIONS}")
+        raise FormatError(
+            f"{file}: no such file; a campaign requires its categories in {CONFIG_FILE} next to {ANNOTATIONS_FILE}"
+        )
     try:
-        return JsonObject(yaml.safe_load(read_text(file)), str(file))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file}: not YAML: {str(error).splitlines()[0]}") from None
-
-
-def _category_names(config: JsonObject) -> list[str]:
-    return [category.get("name", str) for category in config.iter_objects(_CATEGORIES_KEY)]
+        return JsonObject(load_yaml(read_text(file), str(file)), str(file))
+    except ProtocolError as error:
+        raise FormatError(str(error)) from None
 
 
 def _infer_protocol(config: JsonObject, file: Path) -> Protocol:
-    """A protocol with the categories of the campaign; it is called after the task, e.g. `d2t-eval`."""
+    """Infer a protocol from the categories of the campaign; it is named after the task, e.g. `d2t-eval`."""
     snap = "word" if config.get("annotation_granularity", str, "words") == "words" else "character"
     labels = [
         build_record(
             Label,
             category.where,
-            name=slug(category.get("name", str)),
+            name=label_slug(category.get("name", str)),
             title=category.get("name", str),
             gloss=category.get("description", str, "").strip(),
             snap=snap,
         )
         for category in config.iter_objects(_CATEGORIES_KEY)
     ]
-    name = _task_name(file)
+    # The task of `annotations/human/TASK/...` or `annotations/model/TASK/...`, or the name of the folder
+    parts = file.resolve().parent.parts
+    tasks = [task for kind, task in itertools.pairwise(parts) if kind in ("human", "model")]
+    name = next(iter(tasks), parts[-1] if parts else "campaign")
     return build_record(
         Protocol,
         config.where,
-        name=slug(name),
+        name=label_slug(name),
         version="1",
         title=name,
         summary="The categories of a factgenie campaign.",
@@ -126,21 +146,12 @@ def _infer_protocol(config: JsonObject, file: Path) -> Protocol:
     )
 
 
-def _task_name(file: Path) -> str:
-    """`annotations/human/TASK/...` and `annotations/model/TASK/...` name the task; else the campaign's folder does."""
-    parts = file.resolve().parent.parts
-    for kind, task in itertools.pairwise(parts):
-        if kind in ("human", "model"):
-            return task
-    return parts[-1] if parts[-1:] else "campaign"
-
-
 def _category_labels(config: JsonObject, protocol: Protocol) -> list[str]:
-    """The label of each category by its index."""
+    """Return the label of each category by index."""
     try:
         return [
-            protocol.resolve_label(name).name if not protocol.has_label(slug(name)) else slug(name)
-            for name in _category_names(config)
+            protocol.resolve_label(name).name if not protocol.has_label(label_slug(name)) else label_slug(name)
+            for name in [category.get("name", str) for category in config.iter_objects(_CATEGORIES_KEY)]
         ]
     except ProtocolError as error:
         raise FormatError(f"{config.where}: {_CATEGORIES_KEY}: {error}") from None
@@ -151,59 +162,34 @@ def _category_labels(config: JsonObject, protocol: Protocol) -> list[str]:
 
 @dataclass(slots=True)
 class _OutputSpans:
-    """Every span that a file has at one place, to tell which output it was marked in."""
+    """All spans in a file that refer to the same output, used to identify that output."""
 
     where: str
     spans: set[tuple[int, str]] = field(default_factory=set)
 
     def matching_span_count(self, output: JsonObject | None) -> int:
-        """How many stand in an output where they say; -1 when there is no such output."""
+        """Return the number of spans that match the output's text at their offsets; -1 if `output` is None."""
         text = output.get("output", str) if output else ""
         return sum(text[start : start + len(words)] == words for start, words in self.spans) if output else -1
-
-
-def _spans_by_output(file: Path) -> dict[OutputKey, _OutputSpans]:
-    spans_by_place: dict[OutputKey, _OutputSpans] = {}
-    for row in _read_rows(file):
-        spans = spans_by_place.setdefault(OutputKey.from_row(row), _OutputSpans(row.where)).spans
-        spans.update(
-            (_parse_start(annotation), annotation.get("text", str)) for annotation in row.iter_objects("annotations")
-        )
-    return spans_by_place
 
 
 def _parse_start(span: JsonObject) -> int:
     start: int = span.get("start", int)
     if start < 0:
-        raise span.error(f"'start': expected a whole number from 0, found {start}")
+        raise span.build_error(f"'start': expected an integer of at least 0, found {start}")
     return start
 
 
 def _find_ancestor_folder(file: Path, name: str) -> Path | None:
-    """The folder called `name` that is nearest above or beside a file."""
+    """Return the nearest folder with this name above or next to a file."""
     return next((parent / name for parent in file.resolve().parents if (parent / name).is_dir()), None)
-
-
-def _require_ancestor_folder(file: Path, name: str, parameter: str) -> Path:
-    folder = _find_ancestor_folder(file, name)
-    if folder is None:
-        raise FormatError(f"{file}: no folder {name!r} beside it or above it; name it with {param(parameter)}")
-    return folder
-
-
-def _read_outputs(folder: Path, wanted: Iterable[OutputKey]) -> dict[OutputKey, JsonObject]:
-    """The outputs that could be wanted, whatever their split."""
-    near = {place.with_split("") for place in wanted}
-    files = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
-    rows = ((OutputKey.from_row(row), row) for file in files for row in _read_rows(file))
-    return {place: row for place, row in rows if place.with_split("") in near}
 
 
 def _match_outputs(
     wanted: Mapping[OutputKey, _OutputSpans], outputs: Mapping[OutputKey, JsonObject]
 ) -> dict[OutputKey, JsonObject]:
-    """The output of each place. Rows may name another split than their outputs do: the spans tell which it is."""
-    there = dict.fromkeys(place.split for place in outputs)
+    """Match each key to its output. If rows and outputs name different splits, the best match of the spans decides."""
+    splits = dict.fromkeys(place.split for place in outputs)
     matches: dict[OutputKey, JsonObject] = {}
     for split, places in itertools.groupby(sorted(wanted, key=lambda place: place.split), lambda place: place.split):
         mine = list(places)
@@ -211,9 +197,9 @@ def _match_outputs(
             candidate: sum(
                 wanted[place].matching_span_count(outputs.get(place.with_split(candidate))) for place in mine
             )
-            for candidate in [split, *there]
+            for candidate in [split, *splits]
         }
-        best = max(scores, key=lambda candidate: scores[candidate])  # the split that the rows name, on a tie
+        best = max(scores, key=lambda candidate: scores[candidate])  # in a tie, the split that the rows name
         for place in mine:
             if place.with_split(best) not in outputs:
                 raise FormatError(
@@ -225,23 +211,25 @@ def _match_outputs(
 
 
 class _InputLoader:
-    """What the texts were made from, as far as it is there: `inputs/.../DATASET/SPLIT.json`, one item per example."""
+    """Loader of the source data of the texts, if available: `inputs/.../DATASET/SPLIT.json`, one item per example."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.known: dict[tuple[str, str], list[Any]] = {}
 
-    def get_input(self, dataset: str, split: str, index: str) -> Any:
-        items = self.known.get((dataset, split))
-        if items is None:
-            items = self.known[dataset, split] = self._load(dataset, split)
-        return items[int(index)] if index.isdecimal() and int(index) < len(items) else None
 
-    def _load(self, dataset: str, split: str) -> list[Any]:
-        name = f"{split}.json"
-        files = sorted(self.folder.rglob("*.json")) if self.folder else []
+def _build_document(output: JsonObject, inputs: _InputLoader) -> Document:
+    """Build a document; the ID and meta of texts that Finecomb exported are restored."""
+    key = OutputKey.from_row(output)
+    setup = output.get("setup_id", str)
+    meta = {"model": setup, "dataset": key.dataset, "split": key.split, "example_idx": key.index}
+    id = f"{key.dataset}/{key.split}/{setup}/{key.index}"
+    items = inputs.known.get((key.dataset, key.split))
+    if items is None:
+        name = f"{key.split}.json"
+        files = sorted(inputs.folder.rglob("*.json")) if inputs.folder else []
         file = next(
-            (candidate for candidate in files if candidate.name == name and candidate.parent.name == dataset), None
+            (candidate for candidate in files if candidate.name == name and candidate.parent.name == key.dataset), None
         )
         value = parse_json(read_text(file), str(file)) if file else []
         lists = (
@@ -249,30 +237,24 @@ class _InputLoader:
             if isinstance(value, dict)
             else [value]
         )
-        return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
-
-
-def _build_document(output: JsonObject, inputs: _InputLoader) -> Document:
-    """A text; one that we exported brings its own id and meta."""
-    key = OutputKey.from_row(output)
-    setup = output.get("setup_id", str)
-    meta = {"model": setup, "dataset": key.dataset, "split": key.split, "example_idx": key.index}
-    id = f"{key.dataset}/{key.split}/{setup}/{key.index}"
+        items = inputs.known[key.dataset, key.split] = (
+            lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
+        )
     return build_record(
         Document,
         output.where,
         id=output.get("id", str, id),
         text=output.get("output", str),
-        data=inputs.get_input(key.dataset, key.split, key.index),
+        data=items[int(key.index)] if key.index.isdecimal() and int(key.index) < len(items) else None,
         meta=output.get("metadata", dict, {}) if "id" in output.value else meta | output.get("metadata", dict, {}),
     )
 
 
-# --- who and what --------------------------------------------------------------------------------------------------
+# --- annotators and annotations ------------------------------------------------------------------------------------
 
 
 class _CampaignAnnotators:
-    """Annotators by group. A campaign with a model is that model's; in one with people, a group is a person."""
+    """Annotators by group. A model's campaign has one annotator; in a campaign with people, each group is a person."""
 
     def __init__(self, file: Path, config: JsonObject, name: str) -> None:
         self.folder = file.resolve().parent.name or "campaign"
@@ -318,7 +300,7 @@ def _build_annotation(
 
 
 class _MarkBuilder:
-    """Makes marks and counts those that do not stand where the file says."""
+    """Builder of marks; it counts the marks whose quote was not found at their offsets."""
 
     def __init__(self, labels: list[str]) -> None:
         self.labels = labels
@@ -326,10 +308,12 @@ class _MarkBuilder:
         self.moved = self.lost = 0
 
     def build_mark(self, span: JsonObject, id: str, document: Document) -> Mark:
-        """A mark with the source's id, unless it was there before."""
+        """Build a mark with its ID from the file, or with a new ID if another mark already has that ID."""
         kind, key, reason = span.get("type", int), span.get("id", str, ""), span.get("reason", str, "")
         if not 0 <= kind < len(self.labels):
-            raise span.error(f"'type': expected 0 to {len(self.labels) - 1}, a category of {CONFIG}, found {kind}")
+            raise span.build_error(
+                f"'type': expected the index of a category in {CONFIG_FILE} (0 to {len(self.labels) - 1}), found {kind}"
+            )
         id = key if key and key not in self.seen else id
         self.seen.add(id)
         return build_record(
@@ -342,79 +326,90 @@ class _MarkBuilder:
         )
 
     def _locate_span(self, span: JsonObject, text: str) -> dict[str, Any]:
-        """Where the file says, else at the nearest place with the same words, else nowhere; `start` is then kept.
+        """Locate a span at its offsets, otherwise at the nearest match; if it is not found, keep `start`.
 
-        A model that begins a quote in lower case means the words that stand there; what it wrote is kept as `quoted`.
+        If a model begins a quote in lower case, the text's own words are marked and the model's quote is kept as
+        `quoted`.
         """
         start, quote = _parse_start(span), span.get("text", str)
         meta = span.other_fields("type", "text", "start", "id", "reason")
-        there = text[start : start + len(quote)]
-        if there == quote and start <= len(text):
+        words = text[start : start + len(quote)]
+        if words == quote and start <= len(text):
             return {"spans": (Span(start, start + len(quote)),), "meta": meta}
-        if there.casefold() == quote.casefold() and len(there) == len(quote):
-            spelled = {"spans": (Span(start, start + len(quote)),), "quotes": (there,)}
+        if words.casefold() == quote.casefold() and len(words) == len(quote):
+            spelled = {"spans": (Span(start, start + len(quote)),), "quotes": (words,)}
             return spelled | {"meta": meta | {"quoted": quote}}
-        place = find_closest(quote, text, start)
+        place = find_closest_occurrence(quote, text, start)
         self.moved += place is not None
         self.lost += place is None
         if place is None:
-            return {"spans": (), "unlocated": "the text is not in the output", "meta": meta | {"start": start}}
+            return {"spans": (), "unlocated": "the quote is not in the output", "meta": meta | {"start": start}}
         return {"spans": (Span(*place),), "meta": meta | {"start": start}}
 
     def notes(self) -> Iterator[Note]:
-        """What the user should hear."""
+        """Yield notes for the user."""
         if self.moved:
             yield Note(
-                text=f"{self.moved:,} spans do not stand where the file says; moved to the nearest place that fits"
+                text=(
+                    f"{self.moved:,} spans do not match the text at their offsets; they were moved to the nearest match"
+                )
             )
         if self.lost:
-            yield Note(text=f"{self.lost:,} spans are not in their text; their marks were kept without a place")
+            yield Note(text=f"{self.lost:,} spans are not in their text; their marks were kept without spans")
 
 
-# --- out -----------------------------------------------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
     """Write a folder with `annotations.jsonl`, `config.yaml` and `outputs/`."""
     path.mkdir(parents=True)
-    (path / OUTPUTS).mkdir()
+    (path / OUTPUTS_FOLDER).mkdir()
     labels: dict[str, Label] = {}
     people: dict[str, Annotator] = {}
     places: dict[str, dict[str, Any]] = {}
-    with (path / ANNOTATIONS).open("wb") as file:
+    with (path / ANNOTATIONS_FILE).open("wb") as file:
         for item in items:
             match item:
                 case Protocol():
                     labels |= {label.name: label for label in item.labels if label.name not in labels}
                 case Document():
-                    places[item.id] = _output_key_fields(item, len(places))
-                    _append_output(item, places[item.id], path / OUTPUTS)
+                    # Dataset, split, setup and example of a document, generated unless it came from a campaign
+                    number = len(places)
+                    meta: Callable[[str, Any], Any] = item.meta.get
+                    model = meta("model", "unknown")
+                    index = meta("example_idx", number)
+                    places[item.id] = {
+                        "dataset": str(meta("dataset", "study")),
+                        "split": str(meta("split", "all")),
+                        "setup_id": str(model),
+                        "example_idx": index
+                        if isinstance(index, int | str) and not isinstance(index, bool)
+                        else number,
+                    }
+                    _append_output(item, places[item.id], path / OUTPUTS_FOLDER)
                 case Annotator():
                     people[item.id] = item
-                case Annotation() if item.document in places:  # an exercise is the protocol's
+                case Annotation() if item.document in places:  # exercises belong to the protocol
                     _append_annotation(item, places, list(people), list(labels), file)
         sync_to_disk(file)
-    config = {_CATEGORIES_KEY: [_encode_category(label) for label in labels.values()]} | {
-        "annotators": _encode_annotators(people.values())
+    categories = [
+        {
+            "name": label.display_title if label_slug(label.display_title) == label.name else label.name,
+            "description": label.gloss,
+        }
+        for label in labels.values()
+    ]
+    config = {_CATEGORIES_KEY: categories} | {
+        "annotators": [
+            {"group": group, "id": person.id, "kind": person.kind} for group, person in enumerate(people.values())
+        ]
     }
-    (path / CONFIG).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
-
-
-def _output_key_fields(document: Document, number: int) -> dict[str, Any]:
-    """Dataset, split, setup and example of a document: its own when it came from a campaign, else made up."""
-    meta: Callable[[str, Any], Any] = document.meta.get
-    model = meta("model", "unknown")
-    index = meta("example_idx", number)
-    return {
-        "dataset": str(meta("dataset", "study")),
-        "split": str(meta("split", "all")),
-        "setup_id": str(model),
-        "example_idx": index if isinstance(index, int | str) and not isinstance(index, bool) else number,
-    }
+    (path / CONFIG_FILE).write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
 def _append_output(document: Document, place: Mapping[str, Any], folder: Path) -> None:
-    name = "-".join(slug(place[field]).replace("/", "-") for field in ("dataset", "setup_id", "split"))
+    name = "-".join(label_slug(place[field]).replace("/", "-") for field in ("dataset", "setup_id", "split"))
     row = dict(place) | {"output": document.text, "id": document.id, "metadata": document.meta}
     with (folder / f"{name}.jsonl").open("ab") as file:
         file.write(to_json(row) + b"\n")
@@ -430,11 +425,11 @@ def _append_annotation(
     spans = [
         {"type": labels.index(mark.label), "text": quote, "start": span.start, "id": mark.id}
         | ({"reason": mark.answers["explanation"]} if "explanation" in mark.answers else {})
-        | {name: value for name, value in mark.meta.items() if name not in ("type", "text", "start", "id", "reason")}
+        | {name: value for name, value in mark.meta.items() if name not in _SPAN_KEYS}
         for mark in annotation.marks
         if mark.label in labels
         for span, quote in zip(mark.spans, mark.quotes, strict=False)
-        if span.part == TEXT
+        if span.part == TEXT_PART
     ]
     row = dict(places[annotation.document]) | {
         "annotations": spans,
@@ -445,18 +440,9 @@ def _append_annotation(
     file.write(to_json(row | more) + b"\n")
 
 
-def _encode_category(label: Label) -> dict[str, str]:
-    name = label.display_title if slug(label.display_title) == label.name else label.name
-    return {"name": name, "description": label.gloss}
-
-
-def _encode_annotators(people: Iterable[Annotator]) -> list[dict[str, Any]]:
-    return [{"group": group, "id": person.id, "kind": person.kind} for group, person in enumerate(people)]
-
-
 def sniff(path: Path) -> bool:
-    """Whether `path` is a campaign's folder or its annotations."""
-    start = read_start(path / ANNOTATIONS if path.is_dir() else path)
+    """Return True if `path` is a campaign's folder or its annotations."""
+    start = read_first_characters(path / ANNOTATIONS_FILE if path.is_dir() else path)
     return all(f'"{name}"' in start for name in ("setup_id", "example_idx", "annotations"))
 
 

@@ -1,4 +1,4 @@
-"""What a stream of records has beyond the bare minimum, by name, so that a format can say what it would lose."""
+"""Features of records, such as metadata or antecedents; a format declares which features it can store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, Record
-from finecomb.core.span import TEXT
+from finecomb.core.records import Annotation, Annotator, Document, Note, Record
+from finecomb.core.span import TEXT_PART
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format
 
@@ -32,66 +32,66 @@ ALL_FEATURES = frozenset(
         *("mark several spans", "mark omission", "mark on context", "unit", "protocol"),
     ]
 )
-"""Every feature there is."""
+"""All features."""
 
 FEATURE_DESCRIPTIONS = {
-    "document context": "contexts of texts",
-    "document references": "reference texts",
-    "document segments": "where parts of texts begin",
-    "document data": "data that texts were made from",
-    "document meta": "facts about texts",
-    "annotator kind": "who is a machine",
-    "annotator condition": "conditions of people",
-    "annotator cell": "people's cells of the design",
-    "annotator factors": "people's factors of the design",
-    "annotator survey": "answers to the survey",
-    "annotator qualification": "results of the test",
-    "annotator platform": "where people came from",
-    "annotator excluded": "why people are excluded",
-    "annotator meta": "facts about people",
-    "annotation id": "ids of annotations",
-    "annotation round": "which round it was",
-    "annotation phase": "what is practice and what work",
-    "annotation status": "what is a draft",
-    "annotation without marks": "texts in which nothing was marked",
-    "annotation about": "judgements of others' work",
-    "annotation answers": "answers about whole texts",
-    "annotation made_from": "what annotations were made from",
-    "annotation readers": "how many readers there were",
-    "annotation excluded": "why annotations are excluded",
-    "annotation started": "when texts were begun",
-    "annotation submitted": "when texts were handed in",
-    "annotation seconds": "time on texts",
-    "annotation active_seconds": "active time on texts",
-    "annotation meta": "facts about annotations",
-    "mark id": "ids of marks",
-    "mark antecedents": "earlier words that marks refer to",
+    "document context": "contexts of documents",
+    "document references": "references of documents",
+    "document segments": "segments of documents",
+    "document data": "data behind the documents",
+    "document meta": "meta of documents",
+    "annotator kind": "types of annotators",
+    "annotator condition": "conditions of annotators",
+    "annotator cell": "design cells of annotators",
+    "annotator factors": "design factors of annotators",
+    "annotator survey": "survey answers",
+    "annotator qualification": "qualification results",
+    "annotator platform": "recruitment platforms",
+    "annotator excluded": "exclusions of annotators",
+    "annotator meta": "meta of annotators",
+    "annotation id": "IDs of annotations",
+    "annotation round": "rounds of annotations",
+    "annotation phase": "phases of annotations",
+    "annotation status": "status of annotations",
+    "annotation without marks": "annotations without marks",
+    "annotation about": "judgements of annotations or marks",
+    "annotation answers": "answers about documents",
+    "annotation made_from": "sources of merged annotations",
+    "annotation readers": "numbers of pooled annotators",
+    "annotation excluded": "exclusions of annotations",
+    "annotation started": "start times",
+    "annotation submitted": "submission times",
+    "annotation seconds": "elapsed times",
+    "annotation active_seconds": "active times",
+    "annotation meta": "meta of annotations",
+    "mark id": "IDs of marks",
+    "mark antecedents": "antecedents of marks",
     "mark confidence": "confidence of marks",
     "mark votes": "votes for marks",
     "mark label_votes": "votes for labels",
-    "mark item": "which marks are one error",
-    "mark made_from": "which marks others were made from",
-    "mark alternatives": "other readings of the same mistake",
-    "mark basis": "what marks rest on",
-    "mark unlocated": "marks without a place in the text",
-    "mark meta": "facts about marks",
+    "mark item": "groups of marks that are one error",
+    "mark made_from": "sources of merged marks",
+    "mark alternatives": "alternative marks of the same error",
+    "mark basis": "evidence for marks",
+    "mark unlocated": "marks without spans",
+    "mark meta": "meta of marks",
     "mark severity": "severities",
     "mark explanation": "explanations",
     "mark correction": "corrections",
     "mark comment": "comments",
     "mark other answers": "other answers about marks",
     "mark without label": "marks without a label",
-    "mark several spans": "marks in several pieces",
-    "mark omission": "marks where something is missing",
+    "mark several spans": "marks with several spans",
+    "mark omission": "omissions",
     "mark on context": "marks on contexts",
-    "unit": "answers about parts of texts",
+    "unit": "answers about units",
     "protocol": "the protocol",
 }
-"""Every feature as somebody says it who does not know the fields."""
+"""Description of each feature for messages."""
 
 
 def item_features(item: StudyItem) -> Iterator[str]:
-    """What `item` has beyond the bare minimum, by name; a format says which of these it can hold."""
+    """Yield the features of `item` by name; a format declares which of them it can store."""
     match item:
         case Document():
             yield from _filled_field_features("document", item, DOCUMENT_FIELDS)
@@ -100,7 +100,29 @@ def item_features(item: StudyItem) -> Iterator[str]:
             if item.kind != "human":
                 yield "annotator kind"
         case Annotation():
-            yield from _annotation_features(item)
+            yield "annotation id"
+            yield from _filled_field_features("annotation", item, ANNOTATION_FIELDS)
+            if item.round:
+                yield "annotation round"
+            if item.phase != "work":
+                yield "annotation phase"
+            if item.status != "submitted":
+                yield "annotation status"
+            if not item.marks:
+                yield "annotation without marks"
+            yield from ("unit" for _ in item.units)
+            for mark in item.marks:
+                yield "mark id"
+                yield from _filled_field_features("mark", mark, MARK_FIELDS)
+                yield from (f"mark {name if name in KNOWN_ANSWERS else 'other answers'}" for name in mark.answers)
+                if mark.label is None:
+                    yield "mark without label"
+                if len(mark.spans) > 1:
+                    yield "mark several spans"
+                if any(not len(span) for span in mark.spans):
+                    yield "mark omission"
+                if any(span.part != TEXT_PART for span in mark.spans):
+                    yield "mark on context"
         case Protocol():
             yield "protocol"
 
@@ -109,45 +131,15 @@ def _filled_field_features(kind: str, item: Record, names: Iterable[str]) -> Ite
     return (f"{kind} {name}" for name in names if getattr(item, name) not in (None, "", (), {}))
 
 
-def _annotation_features(annotation: Annotation) -> Iterator[str]:
-    yield "annotation id"
-    yield from _filled_field_features("annotation", annotation, ANNOTATION_FIELDS)
-    if annotation.round:
-        yield "annotation round"
-    if annotation.phase != "work":
-        yield "annotation phase"
-    if annotation.status != "submitted":
-        yield "annotation status"
-    if not annotation.marks:
-        yield "annotation without marks"
-    yield from ("unit" for _ in annotation.units)
-    for mark in annotation.marks:
-        yield from _mark_features(mark)
-
-
-def _mark_features(mark: Mark) -> Iterator[str]:
-    yield "mark id"
-    yield from _filled_field_features("mark", mark, MARK_FIELDS)
-    yield from (f"mark {name if name in KNOWN_ANSWERS else 'other answers'}" for name in mark.answers)
-    if mark.label is None:
-        yield "mark without label"
-    if len(mark.spans) > 1:
-        yield "mark several spans"
-    if any(not len(span) for span in mark.spans):
-        yield "mark omission"
-    if any(span.part != TEXT for span in mark.spans):
-        yield "mark on context"
-
-
 class FeatureCounter:
-    """Counts the features of a stream that passes through it."""
+    """Counter of the features that occur in a stream of records."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.notes: list[str] = []
 
     def count_stream(self, items: Iterable[StudyItem], target: Format | None = None) -> Iterator[StudyItem]:
-        """Pass `items` on, counting, unless they go to a format that loses nothing; notes are kept, not passed on."""
+        """Yield `items` without notes, which are collected. Count features unless `target` can store all of them."""
         may_lose = target is None or not target.holds >= ALL_FEATURES
         for item in items:
             if isinstance(item, Note):
@@ -158,12 +150,12 @@ class FeatureCounter:
             yield item
 
     def lost_feature_counts(self, target: Format) -> dict[str, int]:
-        """How often the stream has each feature that `target` could not hold."""
+        """Return the number of occurrences of each feature that `target` cannot store."""
         counts = sorted(self.counts.items())
         return {name: count for name, count in counts if name not in target.holds and not name.endswith(" id")}
 
     def describe_losses(self, target: Format) -> str:
-        """One line that says what `target` could not hold, or an empty string."""
+        """Describe in one line what `target` could not store; empty if it stored everything."""
         lost = self.lost_feature_counts(target)
         listed = ", ".join(f"{name} ({count:,})" for name, count in lost.items())
-        return f"{target.title} cannot hold these, which were left out: {listed}" if lost else ""
+        return f"{target.title} cannot store the following, which were omitted: {listed}" if lost else ""

@@ -1,6 +1,7 @@
-"""FRANK: judgements of summaries pooled into numbers, and the scores that metrics give the same summaries.
+"""FRANK: judgements of summaries pooled into numbers, and metric scores of the same summaries.
 
-Read only. The release has no texts, so documents are empty; a summary is named by its article's hash and its model.
+Read only. The release has no texts, so documents are empty; a summary is identified by its article's hash and its
+model.
 """
 
 from __future__ import annotations
@@ -16,20 +17,31 @@ from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Note, Settings
 from finecomb.core.study import StudyItem
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, build_record, implied_protocol, json_items, read_start, slug
+from finecomb.formats.source_files import (
+    JsonObject,
+    build_implied_protocol,
+    build_record,
+    label_slug,
+    read_first_characters,
+    stream_json_items,
+)
 
 METRICS_FILE = "baseline_factuality_metrics_outputs.json"
 POOLED_ANNOTATOR = "pooled"
 KEY_FIELDS = ("hash", "model_name")
 FLIP_PREFIX = "Flip_"
-"""Factuality as it would be without errors of one category: derived, so not an answer."""
+"""Prefix of derived fields, which are not read: the factuality when errors of one category are ignored."""
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Protocol, annotators, then each summary with its judgement, then what each metric gave it."""
+    """Read the protocol, the annotators, each summary with its judgement, and the metric scores."""
     beside = path.with_name(METRICS_FILE)
     metrics_file = options.data or (beside if beside.is_file() and beside != path else None)
-    metrics = _metric_ids(_numeric_field_names(metrics_file)) if metrics_file else {}
+    metrics: dict[str, str] = {}  # annotator ID by metric
+    for name in _numeric_field_names(metrics_file) if metrics_file else ():
+        slug = label_slug(name)
+        is_taken = slug in (*metrics.values(), POOLED_ANNOTATOR)
+        metrics[name] = f"{slug}-{len(metrics)}" if is_taken else slug
     protocol = options.protocol or _infer_protocol(path)
     yield Settings(protocols=(protocol.id,))
     yield protocol
@@ -41,20 +53,34 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
         document = _build_document(fields)
         documents.add(document.id)
         yield document
-        yield _build_judgement(fields, document.id, protocol)
+        numbers = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if _is_number(value)}
+        yield build_record(
+            Annotation,
+            fields.where,
+            id=f"{document.id}/{POOLED_ANNOTATOR}",
+            document=document.id,
+            annotator=POOLED_ANNOTATOR,
+            protocol=protocol.id,
+            answers={
+                _normalise_question_name(name): value
+                for name, value in numbers.items()
+                if not name.startswith(FLIP_PREFIX)
+            },
+            meta={name: value for name, value in numbers.items() if name.startswith(FLIP_PREFIX)},
+        )
     if metrics_file:
         yield from _read_metric_scores(metrics_file, metrics, documents, protocol)
 
 
 def _read_records(path: Path) -> Iterator[JsonObject]:
-    for index, value, line in json_items(path):
+    for index, value, line in stream_json_items(path):
         if not isinstance(index, int):
             raise FormatError(f"{path}:{line}: expected a list of records, found an object")
         yield JsonObject(value, f"{path}:{line}")
 
 
 def _numeric_field_names(path: Path) -> list[str]:
-    """Names of the fields that hold numbers anywhere in the file, in the order met."""
+    """Return the names of fields with numbers anywhere in the file, in order of first appearance."""
     names: dict[str, None] = {}
     for fields in _read_records(path):
         names |= dict.fromkeys(
@@ -70,10 +96,10 @@ def _is_number(value: Any) -> bool:
 def _infer_protocol(path: Path) -> Protocol:
     names = [name for name in _numeric_field_names(path) if not name.startswith(FLIP_PREFIX)]
     if "Factuality" not in names:
-        hint = f"; the metrics file is read with the judgements, as {param('data', path.name)}" if names else ""
-        raise FormatError(f"{path}: no record has a number called 'Factuality'{hint}")
+        hint = f"; the metrics file must be given with the judgements, as {param('data', path.name)}" if names else ""
+        raise FormatError(f"{path}: no record has a number in the field 'Factuality'{hint}")
     questions = {_normalise_question_name(name): name.replace("_", " ") for name in names}
-    return implied_protocol(
+    return build_implied_protocol(
         "frank",
         [],
         title="FRANK",
@@ -87,18 +113,9 @@ def _infer_protocol(path: Path) -> Protocol:
 
 
 def _normalise_question_name(name: str) -> str:
-    """`Factuality` becomes `factuality`, `RelE` becomes `rel_e`."""
+    """Convert a field name: `Factuality` becomes `factuality`, `RelE` becomes `rel_e`."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower()
     return snake if snake[:1].isalpha() and snake.isascii() else f"q_{snake}"
-
-
-def _metric_ids(metrics: list[str]) -> dict[str, str]:
-    """Annotator ids of metrics by name; names that become the same id keep a number."""
-    ids: dict[str, str] = {}
-    for name in metrics:
-        id = slug(name)
-        ids[name] = id if id not in (*ids.values(), POOLED_ANNOTATOR) else f"{id}-{len(ids)}"
-    return ids
 
 
 def _document_id(fields: JsonObject) -> str:
@@ -111,26 +128,10 @@ def _build_document(fields: JsonObject) -> Document:
     return build_record(Document, fields.where, id=_document_id(fields), text="", meta=more | meta)
 
 
-def _build_judgement(fields: JsonObject, document: str, protocol: Protocol) -> Annotation:
-    numbers = {name: value for name, value in fields.other_fields(*KEY_FIELDS).items() if _is_number(value)}
-    return build_record(
-        Annotation,
-        fields.where,
-        id=f"{document}/{POOLED_ANNOTATOR}",
-        document=document,
-        annotator=POOLED_ANNOTATOR,
-        protocol=protocol.id,
-        answers={
-            _normalise_question_name(name): value for name, value in numbers.items() if not name.startswith(FLIP_PREFIX)
-        },
-        meta={name: value for name, value in numbers.items() if name.startswith(FLIP_PREFIX)},
-    )
-
-
 def _read_metric_scores(
     path: Path, ids: dict[str, str], documents: set[str], protocol: Protocol
 ) -> Iterator[StudyItem]:
-    """An annotation for each score; a value that a metric does not have is no annotation."""
+    """Yield an annotation per score; missing scores yield none."""
     strange = 0
     for fields in _read_records(path):
         document = _document_id(fields)
@@ -149,12 +150,12 @@ def _read_metric_scores(
                     answers={"score": score},
                 )
     if strange:
-        yield Note(text=f"{strange:,} records of {path.name} are about summaries without a judgement and are left out")
+        yield Note(text=f"{strange:,} records of {path.name} are omitted, because their summaries have no judgement")
 
 
 def sniff(path: Path) -> bool:
-    """A list whose first record has the fields of a judgement."""
-    start = read_start(path)
+    """Return True for a list whose first record has the fields of a judgement."""
+    start = read_first_characters(path)
     return start.lstrip().startswith("[") and all(f'"{name}"' in start for name in (*KEY_FIELDS, "Factuality"))
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.optional_packages import optional_package
+from finecomb.core.optional_packages import import_optional_package
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Note, Settings
 from finecomb.core.study import Study, StudyItem
@@ -25,27 +25,27 @@ from finecomb.formats.mark_table import OTHER_PREFIX, map_column_names
 from finecomb.formats.source_files import JsonObject, build_record, parse_json
 
 STUDY_SPLIT = "study"
-"""The split that holds settings and protocols as JSON, beside one split for each frame that has rows."""
+"""Split with settings and protocols as JSON, next to one split per non-empty frame."""
 _TYPE_BY_KIND: Mapping[str, type[Settings] | type[Protocol]] = {"settings": Settings, "protocol": Protocol}
 
 
 def from_dataset(dataset: Any, columns: Mapping[str, str] | None = None) -> Study:
-    """A study from a `Dataset` or `DatasetDict`: one made by `to_dataset`, or one of plain texts.
+    """Build a study from a `Dataset` or `DatasetDict` that `to_dataset` made or that contains plain texts.
 
-    Of plain texts, `columns` says our name -> the dataset's, e.g. `{"text": "generation", "context.prompt": "prompt"}`;
-    columns that it does not name become meta.
+    For plain texts, `columns` maps standard names to the dataset's, e.g. `{"text": "generation", "context.prompt":
+    "prompt"}`; other columns become meta.
     """
     return Study.from_items(_read_items(dataset, Path("dataset"), columns or {}))
 
 
 def to_dataset(study: Study) -> Any:
-    """A study as a `DatasetDict` without loss: its frames, and a split `study` with settings and protocols."""
-    tables = {name: getattr(study, name) for name in frames.FRAMES}
+    """Convert a study to a `DatasetDict` without loss: its frames, and a split `study` with settings and protocols."""
+    tables = {name: getattr(study, name) for name in frames.COLUMNS_BY_FRAME}
     return _build_dataset_dict(study.settings, study.protocols.values(), tables)
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """The records of a dataset that was saved with `save_to_disk`."""
+    """Read the records of a dataset saved with `save_to_disk`."""
     return _read_items(_load_dataset(path), path, options.columns)
 
 
@@ -60,23 +60,23 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
             elif isinstance(item, Protocol):
                 protocols.append(item)
             elif not isinstance(item, Note):
-                parts.add(item)
+                parts.add_record(item)
         parts.finish(Path(place))
-        tables = {name: pl.read_parquet(Path(place) / f"{name}.parquet") for name in frames.FRAMES}
+        tables = {name: pl.read_parquet(Path(place) / f"{name}.parquet") for name in frames.COLUMNS_BY_FRAME}
     with _hide_progress_bars():
         _build_dataset_dict(settings, protocols, tables).save_to_disk(str(path))
 
 
-# --- the library ---------------------------------------------------------------------------------------------------
+# --- library -------------------------------------------------------------------------------------------------------
 
 
 def _import_datasets() -> Any:
-    return optional_package("a Hugging Face dataset needs", "datasets")
+    return import_optional_package("a Hugging Face dataset requires", "datasets")
 
 
 @contextmanager
 def _hide_progress_bars() -> Iterator[None]:
-    """Without the library's progress bars."""
+    """Disable the library's progress bars."""
     library = _import_datasets()
     bars = not library.utils.are_progress_bars_disabled()
     library.disable_progress_bars()
@@ -88,13 +88,19 @@ def _hide_progress_bars() -> Iterator[None]:
 
 
 def _load_dataset(path: Path) -> Any:
-    """A damaged folder can fail anywhere inside the library, in many ways."""
+    """Load a dataset; any error that the library raises for a damaged folder becomes a `FormatError`."""
     library = _import_datasets()
     if not is_saved_dataset(path):
-        raise FormatError(f"{path}: not a dataset saved with `save_to_disk`: no dataset_dict.json or dataset_info.json")
+        raise FormatError(
+            f"{path}: not a dataset saved with `save_to_disk`; dataset_dict.json or dataset_info.json is missing"
+        )
     try:
         with _hide_progress_bars():
-            return library.load_from_disk(str(path))
+            dataset = library.load_from_disk(str(path))
+            # Data of damaged Arrow files is mapped without a check, and crashes the libraries that use it.
+            for split in dataset.values() if isinstance(dataset, dict) else [dataset]:
+                split.data.validate(full=True)
+            return dataset
     except Exception as error:
         raise FormatError(f"{path}: cannot be read as a Hugging Face dataset: {shorten(str(error), 100)}") from None
 
@@ -103,13 +109,13 @@ def _build_dataset_dict(settings: Settings, protocols: Iterable[Protocol], table
     library = _import_datasets()
     named = [("settings", settings), *(("protocol", protocol) for protocol in protocols)]
     study = pl.DataFrame({"kind": [kind for kind, _ in named], "json": [item.to_json() for _, item in named]})
-    filled = {name: table for name, table in tables.items() if len(table)}  # the library cannot load a split of no rows
+    filled = {name: table for name, table in tables.items() if len(table)}  # the library cannot load an empty split
     return library.DatasetDict(
         {name: library.Dataset(table.to_arrow()) for name, table in {STUDY_SPLIT: study, **filled}.items()}
     )
 
 
-# --- in ------------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def _read_items(dataset: Any, path: Path, columns: Mapping[str, str]) -> Iterator[StudyItem]:
@@ -129,25 +135,23 @@ def _read_study(splits: Mapping[str, Any], path: Path) -> Iterator[StudyItem]:
         fields = JsonObject(row, f"{where(STUDY_SPLIT)}: row {number}")
         kind = fields.get("kind", str)
         if kind not in _TYPE_BY_KIND:
-            raise fields.error(f"'kind': expected {' or '.join(_TYPE_BY_KIND)}, found {shorten(repr(kind), 40)}")
+            raise fields.build_error(f"'kind': expected {' or '.join(_TYPE_BY_KIND)}, found {shorten(repr(kind), 40)}")
         values = JsonObject(parse_json(fields.get("json", str), fields.where), fields.where)
         yield build_record(_TYPE_BY_KIND[kind], fields.where, **values.value)
+    # Apply the dataset's selection and order of rows, which its raw table does not reflect
     tables = {
-        name: study_tables.conform_to_schema(_read_split(splits[name]), name, where(name))
+        name: study_tables.conform_to_schema(
+            pl.LazyFrame(pl.from_arrow(splits[name].with_format("arrow")[:])), name, where(name)
+        )
         if name in splits
         else frames.build_frame(columns, []).lazy()
-        for name, columns in frames.FRAMES.items()
+        for name, columns in frames.COLUMNS_BY_FRAME.items()
     }
     yield from study_tables.read_records(tables, where)
 
 
-def _read_split(split: Any) -> pl.LazyFrame:
-    """All rows as they were selected and sorted; the raw table below a dataset knows nothing of that."""
-    return pl.LazyFrame(pl.from_arrow(split.with_format("arrow")[:]))
-
-
 def _read_documents(split: Any, name: str, path: Path, columns: Mapping[str, str]) -> Iterator[Document]:
-    """A document of each row of a plain dataset."""
+    """Yield a document per row of a plain dataset."""
     ours = map_column_names(split.column_names, columns, path)
     for number, row in enumerate(split.with_format(None)):
         where = f"{path}: {f'split {name!r}, ' if name else ''}row {number}"
@@ -171,7 +175,7 @@ def _read_documents(split: Any, name: str, path: Path, columns: Mapping[str, str
 
 
 def _to_json_value(value: Any, column: str, where: str) -> Any:
-    """A value that JSON can hold; times as ISO 8601, NaN as null."""
+    """Convert a value so that JSON can store it; times become ISO 8601 strings and NaN becomes null."""
     match value:
         case float() if not math.isfinite(value):
             return None
@@ -185,12 +189,12 @@ def _to_json_value(value: Any, column: str, where: str) -> Any:
             return {str(name): _to_json_value(member, column, where) for name, member in value.items()}
     kind = type(value).__name__
     raise FormatError(
-        f"{where}: column {column.removeprefix(OTHER_PREFIX)!r}: cannot keep a {kind}; leave the column out"
+        f"{where}: column {column.removeprefix(OTHER_PREFIX)!r}: a {kind} cannot be stored; remove the column"
     )
 
 
 def is_saved_dataset(path: Path) -> bool:
-    """Whether `path` is a folder that `save_to_disk` made."""
+    """Return True if `path` is a folder created by `save_to_disk`."""
     return (path / "dataset_dict.json").is_file() or all(
         (path / name).is_file() for name in ("dataset_info.json", "state.json")
     )

@@ -1,9 +1,9 @@
 """Label Studio's JSON export (and import): tasks with their data, annotations and predictions.
 
-Its offsets count UTF-16 units, as JavaScript does; `Utf16` is the one place where they are converted. Controls with the
-id of a region answer questions about that mark, those without a region answer questions about the document; the name
-of the control is the name of the question. A relation `antecedent` leads from a mark to its antecedent, and one called
-`continued` ties the further spans of a mark to its first, since a region has only one.
+Label Studio counts offsets in UTF-16 units, as JavaScript does; they are converted only by `Utf16Offsets`. Controls on
+a region answer questions about that mark, and other controls answer questions about the document; the name of a control
+is the name of its question. A relation `antecedent` leads from a mark to its antecedent. A relation `continued` links
+further spans of a mark to its first span, because a region has only one span.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError, did_you_mean, shorten
+from finecomb.core.errors import FormatError, did_you_mean, param, shorten
+from finecomb.core.guarded_json import load_json
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
-from finecomb.core.quotes import find_at_or_only
+from finecomb.core.quotes import find_at_offsets_or_unique
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Exclusion, Mark, Note
-from finecomb.core.span import TEXT, Span
+from finecomb.core.span import TEXT_PART, Span
 from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
@@ -30,30 +31,30 @@ from finecomb.formats.base import Format, Options
 from finecomb.formats.features import DOCUMENT_FIELDS, KNOWN_ANSWERS
 from finecomb.formats.source_files import (
     JsonObject,
+    build_implied_protocol,
     build_record,
-    implied_protocol,
-    json_items,
     normalise_question_name,
-    read_start,
-    resolve_label,
+    read_first_characters,
+    resolve_label_name,
+    stream_json_items,
 )
 from finecomb.formats.utf16 import Utf16Offsets
 
-ANTECEDENT, CONTINUED_RELATION = "antecedent", "continued"
-CONTEXTS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")
-"""Texts in a task's data that stand beside the one that is judged; a text with marks on it does so too."""
+ANTECEDENT_RELATION, CONTINUED_RELATION = "antecedent", "continued"
+CONTEXT_KEYS = ("prompt", "source", "context", "headline", "title", "article", "question", "input")
+"""Keys of a task's data that hold contexts, not the judged text; other texts with marks also become contexts."""
 META_KEY = "finecomb"
-"""Under this name a task's `meta` holds what Label Studio has no place for."""
+"""Key in a task's `meta` for data that Label Studio cannot represent."""
 _LABEL_TYPES = ("labels", "hypertextlabels")
 _CONTROL_TYPES = ("choices", "textarea", "rating", "number", "taxonomy", "datetime")
 _WORK_KEYS = ("annotations", "completions", "predictions")
 _WORK_PATTERN = re.compile(r'"(annotations|completions|predictions)"\s*:\s*\[\s*[\]{]')
 
-RawAnswer = str | int | float | tuple[str, ...]  # an answer before its question is known; a tuple comes from choices
+RawAnswer = str | int | float | tuple[str, ...]  # an answer before its question is known; choices give a tuple
 
 
 @functools.lru_cache(maxsize=8)
-def _cached_utf16(text: str) -> Utf16Offsets:
+def _cached_utf16_offsets(text: str) -> Utf16Offsets:
     return Utf16Offsets(text)
 
 
@@ -62,11 +63,11 @@ def _cached_utf16(text: str) -> Utf16Offsets:
 
 @dataclass(slots=True)
 class _Region:
-    """Everything said about one id: where it is, its labels, and answers of controls on it."""
+    """All results with one ID: position, labels, and answers of controls."""
 
     where: str
     place: JsonObject | None = None
-    to_name: str = TEXT
+    to_name: str = TEXT_PART
     labels: list[str] = field(default_factory=list)
     answers: dict[str, RawAnswer] = field(default_factory=dict)
     score: float | None = None
@@ -75,7 +76,7 @@ class _Region:
 
 @dataclass(slots=True)
 class _ParsedResult:
-    """The results of one annotation: regions by id, answers about the whole, and relations between regions."""
+    """Results of one annotation: regions by ID, answers about the document, and relations between regions."""
 
     regions: dict[str, _Region] = field(default_factory=dict)
     answers: dict[str, RawAnswer] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class _ParsedResult:
 
 @dataclass(slots=True)
 class _ReaderState:
-    """What is known while a file is read."""
+    """State while a file is read."""
 
     protocol: Protocol
     options: Options
@@ -95,28 +96,37 @@ class _ReaderState:
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Each task's document, then its annotations and predictions; without a protocol the file is read twice."""
+    """Yield each task's document, then its annotations and predictions; without a protocol the file is read twice."""
     reading = _ReaderState(options.protocol or _infer_protocol(path), options)
     yield reading.protocol
     for index, task in _read_tasks(path):
-        yield from _read_task(task, index, reading)
+        results = [(prediction, work, _parse_result(work)) for prediction, work in _iter_work(task)]
+        names = {region.to_name for _, _, result in results for region in result.regions.values()}
+        document = _build_document(task, index, names, reading)
+        yield document
+        for prediction, work, result in results:
+            count = len(reading.annotators)
+            annotator = _annotator_id(prediction, work, reading)
+            if len(reading.annotators) > count:
+                yield build_record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
+            yield _build_annotation(work, result, document, annotator, reading)
     for what, count in sorted(reading.counts.items()):
         yield Note(text=f"{count:,} {what}")
 
 
 def _read_tasks(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    for index, value, line in json_items(path):
+    for index, value, line in stream_json_items(path):
         where = f"{path}:{line}"
         if not isinstance(index, int):
             raise FormatError(f"{where}: expected a list of tasks, found an object")
         task = JsonObject(value, where)
         if "data" not in task.value and "annotator" in task.value:
-            raise task.error("'data' is missing; this looks like JSON-MIN, export as JSON instead")
+            raise task.build_error("'data' is missing, which suggests JSON-MIN; export as JSON instead")
         yield index, task
 
 
 def _iter_work(task: JsonObject) -> Iterator[tuple[bool, JsonObject]]:
-    """Whether it is a prediction, and the annotation or prediction."""
+    """Yield the annotations and predictions of a task, each with True if it is a prediction."""
     for name in _WORK_KEYS:
         yield from ((name == "predictions", work) for work in task.iter_objects(name, []))
 
@@ -126,12 +136,25 @@ def _parse_result(work: JsonObject) -> _ParsedResult:
     for index, fields in enumerate(work.iter_objects("result", [])):
         kind = fields.get("type", str)
         if kind == "relation":
-            result.relations.append(_parse_relation(fields))
+            ends = [str(fields.get(name, (str, int))) for name in ("from_id", "to_id")]
+            if fields.get("direction", str, "right") == "left":
+                ends.reverse()
+            result.relations.append(
+                (ends[0], ends[1], tuple(fold_spelling(label) for label in _get_text_list(fields, "labels")))
+            )
             continue
         id = fields.get("id", (str, int), f"result-{index}")
         value = JsonObject(fields.get("value", dict), f"{fields.where}: 'value'")
         if kind in _LABEL_TYPES or ("start" in value.value and kind in _CONTROL_TYPES):
-            _add_to_region(result.regions.setdefault(str(id), _Region(fields.where)), kind, fields, value)
+            region = result.regions.setdefault(str(id), _Region(fields.where))
+            region.place = value if region.place is None or kind in _LABEL_TYPES else region.place
+            region.to_name = fields.get("to_name", str, region.to_name)
+            region.score = fields.get("score", (int, float), region.score)
+            region.meta |= fields.get("meta", dict, {})
+            if kind in _LABEL_TYPES:
+                region.labels += [label for label in _get_text_list(value, kind) if label not in region.labels]
+            else:
+                region.answers[_control_question_name(fields, kind)] = _parse_raw_answer(kind, value)
         elif kind in _CONTROL_TYPES:
             result.answers[_control_question_name(fields, kind)] = _parse_raw_answer(kind, value)
         else:
@@ -139,31 +162,13 @@ def _parse_result(work: JsonObject) -> _ParsedResult:
     return result
 
 
-def _parse_relation(fields: JsonObject) -> tuple[str, str, tuple[str, ...]]:
-    ends = [str(fields.get(name, (str, int))) for name in ("from_id", "to_id")]
-    if fields.get("direction", str, "right") == "left":
-        ends.reverse()
-    return ends[0], ends[1], tuple(fold_spelling(label) for label in _get_text_list(fields, "labels"))
-
-
-def _add_to_region(region: _Region, kind: str, fields: JsonObject, value: JsonObject) -> None:
-    region.place = value if region.place is None or kind in _LABEL_TYPES else region.place
-    region.to_name = fields.get("to_name", str, region.to_name)
-    region.score = fields.get("score", (int, float), region.score)
-    region.meta |= fields.get("meta", dict, {})
-    if kind in _LABEL_TYPES:
-        region.labels += [label for label in _get_text_list(value, kind) if label not in region.labels]
-    else:
-        region.answers[_control_question_name(fields, kind)] = _parse_raw_answer(kind, value)
-
-
 def _get_text_list(fields: JsonObject, name: str) -> list[str]:
-    """A list of texts, one text, or nothing."""
+    """Return a field as a list of texts; the field may hold a list or a single text, or be absent."""
     value = fields.get(name, (list, str), [])
     values = [value] if isinstance(value, str) else value
     for member in values:
         if not isinstance(member, str):
-            raise fields.error(f"{name!r}: expected a list of texts, found {shorten(repr(value), 40)}")
+            raise fields.build_error(f"{name!r}: expected a list of texts, found {shorten(repr(value), 40)}")
     return list(values)
 
 
@@ -186,34 +191,23 @@ def _parse_raw_answer(kind: str, value: JsonObject) -> RawAnswer:
     return number
 
 
-def _read_task(task: JsonObject, index: int, reading: _ReaderState) -> Iterator[StudyItem]:
-    results = [(prediction, work, _parse_result(work)) for prediction, work in _iter_work(task)]
-    names = {region.to_name for _, _, result in results for region in result.regions.values()}
-    document = _build_document(task, index, names, reading)
-    yield document
-    for prediction, work, result in results:
-        count = len(reading.annotators)
-        annotator = _annotator_id(prediction, work, reading)
-        if len(reading.annotators) > count:
-            yield build_record(Annotator, work.where, id=annotator, kind="detector" if prediction else "human")
-        yield _build_annotation(work, result, document, annotator, reading)
-
-
-# --- reading: documents ------------------------------------------------------------------------------------------
+# --- reading documents -------------------------------------------------------------------------------------------
 
 
 def _build_document(task: JsonObject, index: int, names: set[str], reading: _ReaderState) -> Document:
     data = JsonObject(task.get("data", dict), f"{task.where}: 'data'")
     key = _choose_text_key(data, names, reading.options)
-    texts = {name: value for name, value in data.value.items() if isinstance(value, str) and name not in (key, TEXT)}
+    texts = {
+        name: value for name, value in data.value.items() if isinstance(value, str) and name not in (key, TEXT_PART)
+    }
     text = data.get(key, str)
     meta = JsonObject(task.get("meta", dict, {}), f"{task.where}: 'meta'")
     if META_KEY in meta.value:
         ours = JsonObject(meta.value[META_KEY], f"{meta.where}: {META_KEY}")
         context = {name: texts[name] for name in _get_text_list(ours, "context") if name in texts}
-        rest = {name: ours.value[name] for name in DOCUMENT_FIELDS if name in ours.value and name != "context"}
-        return build_record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **rest)
-    context = {name: value for name, value in texts.items() if name in names or name in CONTEXTS}
+        stored_fields = {name: ours.value[name] for name in DOCUMENT_FIELDS if name in ours.value and name != "context"}
+        return build_record(Document, ours.where, id=ours.get("id", str), text=text, context=context, **stored_fields)
+    context = {name: value for name, value in texts.items() if name in names or name in CONTEXT_KEYS}
     id = str(task.get("id", (str, int), index + 1))
     return build_record(
         Document, task.where, id=id, text=text, context=context, meta=meta.value | data.other_fields(key, *context)
@@ -221,26 +215,28 @@ def _build_document(task: JsonObject, index: int, names: set[str], reading: _Rea
 
 
 def _choose_text_key(data: JsonObject, names: set[str], options: Options) -> str:
-    """Which of the data is the text: what the user says, `text`, the only one with regions, or the only one."""
+    """Return the key of the judged text: the user's choice, `text`, the only text with regions, or the only text."""
     texts = [name for name, value in data.value.items() if isinstance(value, str)]
-    column = options.columns.get(TEXT)
+    column = options.columns.get(TEXT_PART)
     if column is not None:
         if column not in texts:
-            raise data.error(f"has no text called {column!r}{did_you_mean(column, texts)}")
+            raise data.build_error(f"has no text {column!r}{did_you_mean(column, texts)}")
         return column
-    for candidates in ([TEXT] if TEXT in texts else [], [name for name in texts if name in names], texts):
+    for candidates in ([TEXT_PART] if TEXT_PART in texts else [], [name for name in texts if name in names], texts):
         if len(candidates) == 1:
             return candidates[0]
     if not texts:
-        raise data.error(f"has no text, only {', '.join(data.value) or 'nothing'}")
-    raise data.error(f"has several texts ({', '.join(texts)}); say which one is judged by naming the column 'text'")
+        raise data.build_error(f"has no field with a text; found {', '.join(data.value) or 'an empty object'}")
+    raise data.build_error(
+        f"has several texts ({', '.join(texts)}); pass {param('map', 'text=NAME')} to select the text to annotate"
+    )
 
 
-# --- reading: annotations ----------------------------------------------------------------------------------------
+# --- reading annotations -----------------------------------------------------------------------------------------
 
 
 def _annotator_id(prediction: bool, work: JsonObject, reading: _ReaderState) -> str:
-    """The id of whoever did the work. People are known by number: their names and addresses are not kept."""
+    """Return the annotator's ID. People are identified by number; their names and addresses are not kept."""
     if prediction:
         annotator = str(work.get("model_version", (str, int, float), "model") or "model")
     else:
@@ -261,7 +257,7 @@ def _build_annotation(
     id = f"{document.id}/{annotator}" + (f"/{round}" if round else "")
     protocol = reading.protocol
     for kind, count in result.left_out.items():
-        reading.counts[f"results of type {kind!r} are not about text and were left out"] += count
+        reading.counts[f"results of type {kind!r} are not about text and were omitted"] += count
     questions = {question.name: question for question in protocol.document_questions}
     cancelled = work.get("was_cancelled", bool, False)
     why = Exclusion(by="Label Studio", reason="cancelled (skipped) by the annotator")
@@ -289,7 +285,7 @@ def _build_annotation(
 
 @dataclass(slots=True)
 class _RegionLinks:
-    """Which regions belong to another one, and which relations say something else."""
+    """Regions that belong to another region, and relations that have another meaning."""
 
     continued: dict[str, list[str]] = field(default_factory=dict)
     antecedents: dict[str, list[str]] = field(default_factory=dict)
@@ -306,9 +302,9 @@ def _link_regions(result: _ParsedResult) -> _RegionLinks:
         if CONTINUED_RELATION in labels:
             ties.continued.setdefault(start, []).append(end)
             ties.swallowed.add(end)
-        elif ANTECEDENT in labels or end_labels == {ANTECEDENT}:
+        elif ANTECEDENT_RELATION in labels or end_labels == {ANTECEDENT_RELATION}:
             ties.antecedents.setdefault(start, []).append(end)
-            ties.swallowed |= {end} if end_labels <= {ANTECEDENT} else set()
+            ties.swallowed |= {end} if end_labels <= {ANTECEDENT_RELATION} else set()
         else:
             ties.others.append({"from": start, "to": end, "labels": list(labels)})
     return ties
@@ -317,7 +313,7 @@ def _link_regions(result: _ParsedResult) -> _RegionLinks:
 def _build_marks(
     annotation: str, result: _ParsedResult, document: Document, reading: _ReaderState
 ) -> tuple[list[Mark], list[dict[str, Any]]]:
-    """The marks, and the relations between them that we have no name for."""
+    """Return the marks, and the relations between them that have no equivalent in a study."""
     places = {id: _locate_region(region, document, reading) for id, region in result.regions.items()}
     ties = _link_regions(result)
     marks = []
@@ -327,7 +323,7 @@ def _build_marks(
         spans = _span_fields([places[region_id] for region_id in (id, *ties.continued.get(id, ()))])
         earlier = [places[region_id] for region_id in ties.antecedents.get(id, ())]
         antecedents = build_record(Antecedents, region.where, **_span_fields(earlier)) if earlier else None
-        labels: list[str | None] = [label for label in region.labels if fold_spelling(label) != ANTECEDENT]
+        labels: list[str | None] = [label for label in region.labels if fold_spelling(label) != ANTECEDENT_RELATION]
         labels = labels or [None]
         for number, label in enumerate(labels):
             mark_id = f"{annotation}/{id}" + (f"/{number}" if number else "")
@@ -345,8 +341,8 @@ def _build_mark(
     item: str | None,
     protocol: Protocol,
 ) -> Mark:
-    name = None if label is None else resolve_label(protocol, label, region.where)
-    questions = {question.name: question for question in protocol.questions_of(name)}
+    name = None if label is None else resolve_label_name(protocol, label, region.where)
+    questions = {question.name: question for question in protocol.questions_for_label(name)}
     answers = {
         question_name: _parse_answer(raw, questions.get(question_name)) for question_name, raw in region.answers.items()
     }
@@ -356,11 +352,11 @@ def _build_mark(
     )
 
 
-_QuotedSpan = tuple[Span | None, str]  # where a region is, and its quote
+_QuotedSpan = tuple[Span | None, str]  # span of a region, and its quote
 
 
 def _span_fields(places: Iterable[_QuotedSpan]) -> dict[str, Any]:
-    """Spans with quotes in text order, or the quotes alone and why."""
+    """Return the spans and their quotes in text order; if not located, return only the quotes and the reason."""
     places = list(places)
     if any(span is None for span, _ in places):
         return {
@@ -373,38 +369,35 @@ def _span_fields(places: Iterable[_QuotedSpan]) -> dict[str, Any]:
 
 
 def _locate_region(region: _Region, document: Document, reading: _ReaderState) -> _QuotedSpan:
-    part = region.to_name if region.to_name in document.context else TEXT
-    text = document.part(part) or ""
+    part = region.to_name if region.to_name in document.context else TEXT_PART
+    text = document.part_text(part) or ""
     value = region.place or JsonObject({}, region.where)
     offsets = JsonObject(value.get("globalOffsets", dict, value.value), value.where)
     start, end = (offsets.get(name, (int, str), -1) for name in ("start", "end"))
-    first, last = (_to_code_point(text, at) for at in (start, end))
+    first, last = (
+        _cached_utf16_offsets(text).to_code_point(offset) if isinstance(offset, int) else None  # a path into HTML
+        for offset in (start, end)
+    )
     words_given = value.get("text", str, None)
     quote = "" if words_given is None else words_given
     if first is not None and last is not None and first <= last:
         words = text[first:last]
         if words_given is None or words_given in (words, words.replace("\n", "\\n")):
             return Span(first, last, part), words
-    # Pre-annotations made in Python often count code points; other offsets go astray when line ends were changed.
+    # Pre-annotations made in Python often count code points; other offsets are shifted when line ends were changed.
     raw = (start, end) if isinstance(start, int) and isinstance(end, int) else (-1, -1)
-    elsewhere = find_at_or_only(quote, *raw, text) if quote else None
-    reading.counts["regions were placed by their quote, not by their offsets"] += elsewhere is not None
-    reading.counts["regions could not be placed; they are kept without a place"] += elsewhere is None
-    reading.counts += Counter()  # drops the zeros
+    elsewhere = find_at_offsets_or_unique(quote, *raw, text) if quote else None
+    reading.counts["regions were located by their quote, because their offsets do not match"] += elsewhere is not None
+    reading.counts["regions could not be located; they are kept without spans"] += elsewhere is None
+    reading.counts += Counter()  # drops zero counts
     return (Span(*elsewhere, part) if elsewhere else None), quote
 
 
-def _to_code_point(text: str, units: int | str) -> int | None:
-    if not isinstance(units, int):
-        return None  # a path into HTML
-    return _cached_utf16(text).to_code_point(units)
-
-
-# --- reading: questions ------------------------------------------------------------------------------------------
+# --- reading questions -------------------------------------------------------------------------------------------
 
 
 def _infer_protocol(path: Path) -> Protocol:
-    """A protocol made of the labels and controls that a file uses."""
+    """Infer a protocol from the labels and controls in a file."""
     labels: set[str] = set()
     mark_answers: dict[str, list[RawAnswer]] = {}
     answers: dict[str, list[RawAnswer]] = {}
@@ -415,12 +408,12 @@ def _infer_protocol(path: Path) -> Protocol:
             _collect_answers(result.answers, answers)
             antecedents = antecedents or bool(_link_regions(result).antecedents)
             for region in result.regions.values():
-                labels.update(label for label in region.labels if fold_spelling(label) != ANTECEDENT)
+                labels.update(label for label in region.labels if fold_spelling(label) != ANTECEDENT_RELATION)
                 _collect_answers(region.answers, mark_answers)
     questions = tuple(_infer_question(name, raws) for name, raws in mark_answers.items())
-    whole = tuple(_infer_question(name, raws) for name, raws in answers.items())
-    question_lists: dict[str, Any] = {"questions": questions, "document_questions": whole}
-    return implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **question_lists)
+    document_questions = tuple(_infer_question(name, raws) for name, raws in answers.items())
+    question_lists: dict[str, Any] = {"questions": questions, "document_questions": document_questions}
+    return build_implied_protocol(f"label-studio-{path.stem}", labels, antecedents=antecedents, **question_lists)
 
 
 def _collect_answers(answers: Mapping[str, RawAnswer], into: dict[str, list[RawAnswer]]) -> None:
@@ -431,7 +424,7 @@ def _collect_answers(answers: Mapping[str, RawAnswer], into: dict[str, list[RawA
 
 
 def _infer_question(name: str, raws: list[RawAnswer]) -> Question:
-    """The question that such answers were given to."""
+    """Infer a question from its answers."""
     ask = name.replace("_", " ").capitalize()
     values = sorted({word for raw in raws if isinstance(raw, tuple) for word in raw})
     more: dict[str, Any] = {"scale": "text"}
@@ -450,7 +443,7 @@ def _is_single_choice(raws: Iterable[RawAnswer]) -> bool:
 
 
 def _parse_answer(raw: RawAnswer, question: Question | None) -> Answer:
-    """An answer in the form that its question asks for, as far as it fits."""
+    """Convert an answer to the scale of its question, if possible."""
     if isinstance(raw, tuple) and (question.scale_type.many if question else len(raw) != 1):
         return raw
     text = "\n".join(raw) if isinstance(raw, tuple) else str(raw)
@@ -464,7 +457,7 @@ def _parse_answer(raw: RawAnswer, question: Question | None) -> Answer:
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write tasks; people's work goes to annotations, that of models and detectors to predictions."""
+    """Write tasks; the work of people is written as annotations, that of models and detectors as predictions."""
     documents: dict[str, Document] = {}
     kinds: dict[str, str] = {}
     works: dict[str, list[tuple[str, str]]] = {}
@@ -475,23 +468,21 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
             kinds[item.id] = item.kind
         elif isinstance(item, Annotation) and item.document in documents:
             kind = kinds.get(item.annotator, "human")
-            named, work = _encode_annotation(item, documents[item.document], kind)
-            works.setdefault(item.document, []).append((named, json.dumps(work, ensure_ascii=False)))
+            named, encoded = _encode_annotation(item, documents[item.document], kind)
+            works.setdefault(item.document, []).append((named, json.dumps(encoded, ensure_ascii=False)))
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("[")
         for number, (id, document) in enumerate(documents.items(), 1):
-            file.write((",\n" if number > 1 else "\n") + _encode_task(number, document, works.get(id, [])))
+            stored_fields = load_json(document.model_dump_json(exclude_defaults=True, exclude={"text", "context"}))
+            ours = {META_KEY: stored_fields | ({"context": list(document.context)} if document.context else {})}
+            task = {"id": number, "data": {TEXT_PART: document.text, **document.context}, "meta": ours}
+            file.write((",\n" if number > 1 else "\n") + json.dumps(task, ensure_ascii=False).removesuffix("}"))
+            for name in ("annotations", "predictions"):
+                listed = ", ".join(work for named, work in works.get(id, []) if named == name)
+                file.write(f', "{name}": [{listed}]')
+            file.write("}")
         file.write("\n]\n")
         sync_to_disk(file)
-
-
-def _encode_task(number: int, document: Document, works: list[tuple[str, str]]) -> str:
-    rest = json.loads(document.model_dump_json(exclude_defaults=True, exclude={"text", "context"}))
-    ours = {META_KEY: rest | ({"context": list(document.context)} if document.context else {})}
-    task = {"id": number, "data": {TEXT: document.text, **document.context}, "meta": ours}
-    head = json.dumps(task, ensure_ascii=False).removesuffix("}")
-    lists = {name: ", ".join(work for named, work in works if named == name) for name in ("annotations", "predictions")}
-    return head + "".join(f', "{name}": [{listed}]' for name, listed in lists.items()) + "}"
 
 
 def _encode_annotation(annotation: Annotation, document: Document, kind: str) -> tuple[str, dict[str, Any]]:
@@ -502,7 +493,7 @@ def _encode_annotation(annotation: Annotation, document: Document, kind: str) ->
     by: Any = {"email": annotation.annotator}
     if annotation.annotator.isascii() and annotation.annotator.isdecimal() and annotation.annotator[0] != "0":
         by = int(annotation.annotator)
-    times = json.loads(annotation.model_dump_json(include={"submitted"}))
+    times = load_json(annotation.model_dump_json(include={"submitted"}))
     work: dict[str, Any] = {"completed_by": by, "result": result, "was_cancelled": annotation.status == "excluded"}
     work |= {"ground_truth": kind == "gold"}
     work |= {"created_at": times["submitted"]} if annotation.submitted else {}
@@ -522,13 +513,15 @@ def _encode_mark(mark: Mark, document: Document) -> Iterator[dict[str, Any]]:
         yield _encode_region(f"{mark.id}/{number}", value, labels, span.part)
         yield _encode_relation(mark.id, f"{mark.id}/{number}", CONTINUED_RELATION)
     for number, span in enumerate(mark.antecedents.spans if mark.antecedents else (), 1):
-        yield _encode_region(f"{mark.id}/antecedent-{number}", _encode_span(span, document), [ANTECEDENT], span.part)
-        yield _encode_relation(mark.id, f"{mark.id}/antecedent-{number}", ANTECEDENT)
+        yield _encode_region(
+            f"{mark.id}/antecedent-{number}", _encode_span(span, document), [ANTECEDENT_RELATION], span.part
+        )
+        yield _encode_relation(mark.id, f"{mark.id}/antecedent-{number}", ANTECEDENT_RELATION)
 
 
 def _encode_span(span: Span, document: Document) -> dict[str, Any]:
-    text = document.part(span.part) or ""
-    units = _cached_utf16(text)
+    text = document.part_text(span.part) or ""
+    units = _cached_utf16_offsets(text)
     return {"start": units.to_utf16(span.start), "end": units.to_utf16(span.end), "text": span.extract(text)}
 
 
@@ -540,25 +533,23 @@ def _encode_relation(start: str, end: str, label: str) -> dict[str, Any]:
     return {"from_id": start, "to_id": end, "type": "relation", "direction": "right", "labels": [label]}
 
 
-def _encode_answer(name: str, answer: Answer, id: str, place: dict[str, Any], part: str = TEXT) -> dict[str, Any]:
-    kind, value = _encode_answer_value(answer)
+def _encode_answer(name: str, answer: Answer, id: str, place: dict[str, Any], part: str = TEXT_PART) -> dict[str, Any]:
+    kind, value = "choices", dict[str, Any]()
+    match answer:
+        case bool():
+            value = {"choices": ["true" if answer else "false"]}
+        case int() | float():
+            kind, value = "number", {"number": answer}
+        case str():
+            kind, value = "textarea", {"text": [answer]}
+        case _:
+            value = {"choices": list(answer)}
     return {"id": id, "from_name": name, "to_name": part, "type": kind, "value": place | value}
 
 
-def _encode_answer_value(answer: Answer) -> tuple[str, dict[str, Any]]:
-    match answer:
-        case bool():
-            return "choices", {"choices": ["true" if answer else "false"]}
-        case int() | float():
-            return "number", {"number": answer}
-        case str():
-            return "textarea", {"text": [answer]}
-    return "choices", {"choices": list(answer)}
-
-
 def sniff(path: Path) -> bool:
-    """Whether it is a list of tasks with data and annotations or predictions."""
-    start = read_start(path, 1 << 16) if path.is_file() else ""
+    """Return True for a list of tasks with data and annotations or predictions."""
+    start = read_first_characters(path, 1 << 16) if path.is_file() else ""
     return bool(re.match(r"\s*\[\s*\{", start) and '"data"' in start and _WORK_PATTERN.search(start))
 
 

@@ -1,4 +1,4 @@
-"""The columns of a table with one mark a row, and what their cells mean; the files are `csv_table` and `xlsx_table`."""
+"""Columns and cell format of tables with one mark per row, for `csv_table` and `xlsx_table`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANNOTATION_COLUMNS = (
 )
 ANSWER_COLUMNS = ("severity", "explanation", "correction", "comment")
 TEXT_ANSWER_COLUMNS = ("explanation", "correction", "comment")
-"""Answers that are always text, even when they look like a number."""
+"""Answers that are always text, even if they look like numbers."""
 MARK_COLUMNS = ("mark", "label", *ANSWER_COLUMNS, "confidence", "votes", "item", "basis", "unlocated")
 SPAN_COLUMNS = ("part", "start", "end", "quote")
 ANTECEDENT_COLUMNS = (*(f"antecedent_{name}" for name in SPAN_COLUMNS), "antecedent_unlocated")
@@ -32,12 +32,12 @@ KNOWN_COLUMNS = (
 )
 
 COLUMN_PREFIXES = ("context.", "meta.", "answer.")
-"""`context.prompt` is a text beside the document, `meta.model` a fact about it, `answer.sure` an answer."""
+"""Prefixes of column names: `context.prompt` is a context, `meta.model` a meta field, `answer.sure` an answer."""
 OTHER_PREFIX = "other."
-"""What our names of columns begin with that the file has and we do not."""
+"""Prefix added to columns of the file that have no standard name."""
 COLUMN_SYNONYMS = {"id": "document", "prompt": "context.prompt"}
 META_SHORTHANDS = ("model", "topic", "dataset")
-"""Facts about a text that `--map` takes without `meta.` before them."""
+"""Meta fields that `--map` accepts without the prefix `meta.`."""
 
 TABLE_FEATURES = frozenset(
     [
@@ -54,31 +54,8 @@ TABLE_FEATURES = frozenset(
 )
 
 
-def sort_columns(names: Iterable[str]) -> list[str]:
-    """Columns in the order in which people read them."""
-    families = {"context.": "text", "meta.": "text", "answer.": "comment"}
-    first = [
-        *DOCUMENT_COLUMNS,
-        *ANNOTATOR_COLUMNS,
-        *ANNOTATION_COLUMNS,
-        "mark",
-        "label",
-        *SPAN_COLUMNS,
-        *ANSWER_COLUMNS,
-        *MARK_COLUMNS[6:],
-        *ANTECEDENT_COLUMNS,
-    ]
-    places = {name: place for place, name in enumerate(first)}
-
-    def sort_key(name: str) -> tuple[int, str]:
-        family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), None)
-        return (places[name], "") if family is None else (places[families[family]], name)
-
-    return sorted(names, key=sort_key)
-
-
 def format_cell(value: Any) -> str:
-    """A value of an answer or of meta as a cell: text as it is, the rest (and text that looks like it) as JSON.
+    """Format an answer or meta value as a cell: text stays unchanged unless it looks like JSON; other values are JSON.
 
     >>> format_cell("gpt2"), format_cell(0.9), format_cell("0.9"), format_cell(["a"])
     ('gpt2', '0.9', '"0.9"', '["a"]')
@@ -89,7 +66,7 @@ def format_cell(value: Any) -> str:
 
 
 def parse_cell(cell: str) -> Any:
-    """What a cell of an answer or of meta stands for: a number, true, false, a list, ... where it is JSON, else text.
+    """Parse the cell of an answer or meta value: a number, true, false, a list, ... if it is JSON, otherwise text.
 
     >>> parse_cell("gpt2"), parse_cell("0.9"), parse_cell('"0.9"')
     ('gpt2', 0.9, '0.9')
@@ -101,11 +78,18 @@ def parse_cell(cell: str) -> Any:
 
 
 def map_column_names(header: Iterable[str], columns: Mapping[str, str], path: Path) -> dict[str, str]:
-    """The file's name -> our name of each column that has one; `columns` are the user's wishes, the other way round."""
+    """Return standard column names by their name in the file; `columns` is the user's mapping the other way round."""
     header = [name for name in header if name.strip()]
     names = COLUMN_SYNONYMS | {name: f"meta.{name}" for name in META_SHORTHANDS}
     columns = {names.get(our, our): theirs.strip() for our, theirs in columns.items()}
-    _reject_unknown_columns(columns, header, path)
+    for our, theirs in columns.items():
+        if our not in KNOWN_COLUMNS and not our.startswith(COLUMN_PREFIXES):
+            known = [*KNOWN_COLUMNS, *META_SHORTHANDS, *(f"{family}NAME" for family in COLUMN_PREFIXES)]
+            raise FormatError(
+                f"{path}: {param('map', f'{our}={theirs}')}: unknown column {our!r}{did_you_mean(our, known)}"
+            )
+        if theirs not in header:
+            raise FormatError(f"{path}:1: column {theirs!r} is missing{did_you_mean(theirs, header)}")
     ours = {theirs: our for our, theirs in columns.items()}
     for name in header:
         if name not in ours:
@@ -113,20 +97,10 @@ def map_column_names(header: Iterable[str], columns: Mapping[str, str], path: Pa
             ours[name] = our if our not in ours.values() else OTHER_PREFIX + name.strip()
     if "text" not in ours.values():
         raise FormatError(
-            f"{path}:1: no column 'text'{did_you_mean('text', header)}; name it with {param('map', 'text=NAME')}"
+            f"{path}:1: column 'text' is missing{did_you_mean('text', header)}; name it with "
+            f"{param('map', 'text=NAME')}"
         )
     return ours
-
-
-def _reject_unknown_columns(columns: Mapping[str, str], header: list[str], path: Path) -> None:
-    for our, theirs in columns.items():
-        if our not in KNOWN_COLUMNS and not our.startswith(COLUMN_PREFIXES):
-            names = [*KNOWN_COLUMNS, *META_SHORTHANDS, *(f"{family}NAME" for family in COLUMN_PREFIXES)]
-            raise FormatError(
-                f"{path}: {param('map', f'{our}={theirs}')}: {our!r} is not a column we know{did_you_mean(our, names)}"
-            )
-        if theirs not in header:
-            raise FormatError(f"{path}:1: no column {theirs!r}{did_you_mean(theirs, header)}")
 
 
 def _standard_column_name(name: str) -> str:

@@ -1,7 +1,7 @@
-"""The seal of a study in Parquet: that its files are, byte for byte, those that were checked when they were written.
+"""Seal of a study in Parquet, which proves that its files are unchanged since they were validated and written.
 
-A sealed study is read as it is, without a record for each row. Whoever changes a file breaks the seal, and the study is
-read and checked record by record again.
+A sealed study is read without building and validating records. Changing a file breaks the seal, and the study is then
+read and validated record by record.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import hashlib
 import json
 from pathlib import Path
 
+from finecomb.core.guarded_json import load_json
 from finecomb.version import __version__
 
 SEAL_FILE = "seal.json"
 
 
-def set_seal(folder: Path) -> None:
-    """Seal a folder whose records were all checked."""
+def seal_folder(folder: Path) -> None:
+    """Seal a folder whose records have all been validated."""
     (folder / SEAL_FILE).write_text(json.dumps(_seal_contents(folder), indent=1) + "\n", encoding="utf-8")
 
 
-def is_sealed(folder: Path) -> bool:
-    """Whether the files are those that were sealed, by this version."""
+def has_valid_seal(folder: Path) -> bool:
+    """Return True if the files are unchanged since they were sealed by this version."""
     try:
-        stored = json.loads((folder / SEAL_FILE).read_text(encoding="utf-8"))
+        stored = load_json((folder / SEAL_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return bool(stored == _seal_contents(folder))
@@ -31,10 +32,8 @@ def is_sealed(folder: Path) -> bool:
 
 def _seal_contents(folder: Path) -> dict[str, str]:
     files = [folder / "study.yaml", *sorted(folder.glob("*.parquet")), *sorted(folder.glob("protocols/*.yaml"))]
-    digests = {str(file.relative_to(folder)): _digest(file) for file in files if file.is_file()}
-    return {"finecomb": __version__, **digests}
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()
+    contents = {"finecomb": __version__}
+    for file in filter(Path.is_file, files):
+        with file.open("rb") as stream:
+            contents[str(file.relative_to(folder))] = hashlib.file_digest(stream, "blake2b").hexdigest()
+    return contents

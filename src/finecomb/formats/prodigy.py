@@ -8,21 +8,21 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from finecomb.core.records import Document, Status
+from finecomb.core.records import AnnotationStatus, Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import JsonObject, build_record, read_start
+from finecomb.formats.source_files import JsonObject, build_record, read_first_characters
 
 META_KEY = "finecomb_meta"
-"""Where we keep a document's meta: what is in `meta`, Prodigy shows to its annotators."""
+"""Key for a document's meta, because Prodigy shows the contents of `meta` to its annotators."""
 _SPAN_KEYS = ("start", "end", "label", "id", "text", "token_start", "token_end")
-_STATUS_BY_ANSWER: dict[str, Status] = {"accept": "submitted", "reject": "excluded", "ignore": "excluded"}
+_STATUS_BY_ANSWER: dict[str, AnnotationStatus] = {"accept": "submitted", "reject": "excluded", "ignore": "excluded"}
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Documents and annotations; what was rejected or ignored is excluded, with the answer in its meta."""
+    """Read documents and annotations; rejected or ignored annotations get the status `excluded` and keep the answer."""
     return simple_spans.build_records_from_lines(_build_pass, path, options)
 
 
@@ -35,7 +35,7 @@ def _build_pass(row: JsonObject, line: int, annotator: str) -> simple_spans.Anno
     who = row.get("_annotator_id", str, None) or row.get("_session_id", str, None) or annotator
     answer = row.get("answer", str, "accept")
     if answer not in _STATUS_BY_ANSWER:
-        raise row.error(f"'answer': expected {', '.join(_STATUS_BY_ANSWER)}, found {answer!r:.40}")
+        raise row.build_error(f"'answer': expected {', '.join(_STATUS_BY_ANSWER)}, found {answer!r:.40}")
     answers = {"answer": answer} if answer != "accept" else {}
     return simple_spans.AnnotatorPass(
         document, who, row.where, list(_parse_spans(row)), _STATUS_BY_ANSWER[answer], answers
@@ -51,7 +51,7 @@ def _parse_spans(row: JsonObject) -> Iterator[simple_spans.LabelledSpan]:
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write a line for each annotation, and one without `spans` for a text nobody read."""
+    """Write a line per annotation, and a line without `spans` per text without annotations."""
     with path.open("wb") as file:
         for document, annotation in simple_spans.pair_with_documents(items):
             row: dict[str, Any] = {"id": document.id, "text": document.text, META_KEY: document.meta}
@@ -66,8 +66,8 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
 
 
 def sniff(path: Path) -> bool:
-    """Whether the first line has what only Prodigy writes."""
-    start = read_start(path)
+    """Return True if the first line has keys that only Prodigy writes."""
+    start = read_first_characters(path)
     named = any(
         f'"{name}"' in start for name in ("_input_hash", "_task_hash", "_session_id", "_annotator_id", META_KEY)
     )

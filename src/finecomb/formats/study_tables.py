@@ -1,4 +1,4 @@
-"""The tables of a study: its frames in and out of files, in batches so that memory stays small."""
+"""Tables of a study: frames are written to and read from files in batches to limit memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from finecomb.core import frames
 from finecomb.core.errors import FormatError, did_you_mean, shorten
-from finecomb.core.protocol_text import explain_validation_error
+from finecomb.core.protocol_yaml import explain_validation_error
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import StudyItem
 
@@ -20,22 +20,22 @@ T = TypeVar("T")
 TableRecord = Document | Annotator | Annotation
 
 BATCH_ROWS = 20_000
-"""Rows of any frame that are in memory at a time."""
+"""Maximum number of rows of a frame in memory at a time."""
 
 
-# --- out -----------------------------------------------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
 class StudyTableWriter:
-    """Puts records into Parquet files of a batch each, then joins the files of each frame into one."""
+    """Writer of records; it writes a Parquet file per batch, then joins the files of each frame."""
 
     def __init__(self, place: Path, batch: int = BATCH_ROWS) -> None:
         self.place, self.batch, self.count = place, batch, 0
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames.FRAMES}
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames.COLUMNS_BY_FRAME}
         place.mkdir()
 
-    def add(self, item: TableRecord) -> None:
-        """Take one record."""
+    def add_record(self, item: TableRecord) -> None:
+        """Add one record."""
         match item:
             case Document():
                 self.rows["documents"].append(frames.document_row(item))
@@ -50,25 +50,24 @@ class StudyTableWriter:
 
     def _flush(self) -> None:
         for name, rows in self.rows.items():
-            if rows or not self.count:  # the first part is written even when empty, to carry the columns
-                frames.build_frame(frames.FRAMES[name], rows).write_parquet(self._part_path(name, self.count))
+            if rows or not self.count:  # the first part is written even if empty, to keep the columns
+                frames.build_frame(frames.COLUMNS_BY_FRAME[name], rows).write_parquet(
+                    self.place / f"{name}-{self.count:06d}.parquet"
+                )
             rows.clear()
         self.count += 1
 
-    def _part_path(self, name: str, number: int) -> Path:
-        return self.place / f"{name}-{number:06d}.parquet"
-
     def finish(self, target: Path) -> None:
-        """Write `documents.parquet` and the others into the folder `target`, and remove the parts."""
+        """Write `documents.parquet` and the other tables to the folder `target`, and remove the parts."""
         self._flush()
-        for name in frames.FRAMES:
+        for name in frames.COLUMNS_BY_FRAME:
             parts = sorted(self.place.glob(f"{name}-*.parquet"))
             pl.scan_parquet(parts).sink_parquet(target / f"{name}.parquet", row_group_size=self.batch)
         shutil.rmtree(self.place)
 
 
-def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Columns) -> None:
-    """Write a table from pieces of it, with one of them in memory at a time."""
+def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.ColumnSpecs) -> None:
+    """Write a table from batches, holding one batch in memory at a time."""
     place = file.with_suffix(".parts")
     place.mkdir()
     frames.build_frame(columns, []).write_parquet(place / "000000.parquet")
@@ -78,13 +77,13 @@ def write_table(pieces: Iterable[pl.DataFrame], file: Path, columns: frames.Colu
     shutil.rmtree(place)
 
 
-# --- in ------------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def conform_to_schema(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFrame:
-    """`table` with the columns and types of the frame `name`; every column that does not fit is in one error."""
+    """Return `table` with the columns and types of the frame `name`; one error lists all columns that do not match."""
     columns = table.collect_schema()
-    wanted = pl.Schema(frames.schema(frames.FRAMES[name]))
+    wanted = pl.Schema(frames.polars_schema(frames.COLUMNS_BY_FRAME[name]))
     missing = [
         f"column {column_name!r} is missing{did_you_mean(column_name, columns)}"
         for column_name in wanted
@@ -107,7 +106,7 @@ def conform_to_schema(table: pl.LazyFrame, name: str, where: str) -> pl.LazyFram
 
 
 def _is_lossless_cast(kind: pl.DataType, wanted: pl.DataType) -> bool:
-    """Whether one type goes into the other without loss; a column of nulls has no type of its own."""
+    """Return True if one type can be cast to the other without loss; a column of nulls has no type of its own."""
     if kind == wanted or kind == pl.Null:
         return True
     if isinstance(kind, pl.Datetime) and isinstance(wanted, pl.Datetime):
@@ -118,25 +117,11 @@ def _is_lossless_cast(kind: pl.DataType, wanted: pl.DataType) -> bool:
 def read_records(
     tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int = BATCH_ROWS
 ) -> Iterator[StudyItem]:
-    """Documents, annotators and annotations of a study's frames; `where` says in which file a frame is."""
+    """Read documents, annotators and annotations from a study's frames; `where` returns the file of a frame."""
     for part in _iter_batches(tables["documents"], batch):
         yield from _build_records(part, frames.iter_documents, Document, where("documents"))
     for part in _iter_batches(tables["annotators"], batch):
         yield from _build_records(part, frames.iter_annotators, Annotator, where("annotators"))
-    yield from _read_annotations(tables, where, batch)
-
-
-def _iter_batches(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
-    offset = 0
-    while len(part := table.slice(offset, batch).collect(engine="streaming")):
-        yield part
-        offset += batch
-
-
-def _read_annotations(
-    tables: Mapping[str, pl.LazyFrame], where: Callable[[str], str], batch: int
-) -> Iterator[Annotation]:
-    """Each batch of annotations with the marks and units that name them, in whatever order those stand."""
     placed = {"marks": 0, "units": 0}
     for part in _iter_batches(tables["annotations"], batch):
         mine = pl.col("annotation").is_in(part["id"].implode())
@@ -145,11 +130,19 @@ def _read_annotations(
             placed[name] += len(frame)
         yield from _build_annotations(part, rows["marks"], rows["units"], where)
     for name, count in placed.items():
-        there = tables[name].select(pl.len()).collect().item()
-        if there != count:
+        total = tables[name].select(pl.len()).collect().item()
+        if total != count:
             raise FormatError(
-                f"{where(name)}: {there - count:,} rows name an annotation that is not in {where('annotations')}"
+                f"{where(name)}: {total - count:,} rows refer to an annotation that is not in {where('annotations')}; "
+                "add the annotations or remove the rows"
             )
+
+
+def _iter_batches(table: pl.LazyFrame, batch: int) -> Iterator[pl.DataFrame]:
+    offset = 0
+    while len(part := table.slice(offset, batch).collect(engine="streaming")):
+        yield part
+        offset += batch
 
 
 def _build_annotations(
@@ -175,7 +168,7 @@ def _check_rows(frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]]
 def _build_records(
     frame: pl.DataFrame, make: Callable[[pl.DataFrame], Iterable[T]], kind: Any, where: str
 ) -> Iterator[T]:
-    """The records of a frame; when one cannot be made, the first row at fault is named."""
+    """Build the records of a frame; if one is invalid, the error names the first invalid row."""
     try:
         yield from list(make(frame))
     except (ValueError, TypeError):

@@ -1,11 +1,10 @@
-"""The workbooks of Thomson and Reiter (2020): three annotators' error lists, and the gold standard made from them.
+"""Workbooks of Thomson and Reiter (2020): the error lists of three annotators, and the gold standard made from them.
 
-Read only. Errors are quotes with the sentence they were found in, copied by hand, so both are looked for in the text
-of the story. Of a quote that stands there several times the place is taken that its context names ("second
-occurrence", "a paltry 63%"), or beside which the words stand that its correction repeats ("zero assists" for "five").
-Rows about one sentence are in text order, and what is left to choose is chosen so that they stay so; a mark for which
-that leaves a choice says so in `meta.ambiguous`. The row number becomes the `item` of its marks, since a row is one
-error whoever marked it.
+Read only. Errors are quotes with their sentence, copied by hand, so both are searched for in the text of the story. If
+a quote occurs several times, its context ("second occurrence", "a paltry 63%") or words repeated in its correction
+("zero assists" for "five") select the occurrence. Rows about one sentence are in text order, and remaining ambiguities
+are resolved to keep that order; such a mark has `meta.ambiguous`. The row number becomes the `item` of its marks, since
+a row is one error, regardless of the annotators who marked it.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,15 +20,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.errors import FormatError, did_you_mean, param, shorten
+from finecomb.core.errors import FinecombError, FormatError, did_you_mean, param, shorten
 from finecomb.core.protocol import Protocol
-from finecomb.core.quotes import find_exact, find_most_similar
+from finecomb.core.quotes import find_exact_or_respelled, find_most_similar_words
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note, QualificationRecord, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
-from finecomb.core.text_folding import FoldedText, Range, likeness
+from finecomb.core.text_folding import FoldedText, Range, text_similarity
+from finecomb.engine.guarded_files import load_workbook, open_archive
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import build_record, resolve_label
+from finecomb.formats.source_files import build_record, resolve_label_name
 from finecomb.protocols import load_shipped
 
 TEXTS_SHEET, PEOPLE_SHEET, ERRORS_SHEET, GOLD_SHEET = "generated_text_info", "participant_info", "annotations", "GSML"
@@ -44,7 +45,7 @@ _MIN_SENTENCE_LIKENESS = 0.75
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """One row of a sheet by column name, with its place for messages."""
+    """One row of a sheet by column name, with its location for messages."""
 
     number: int
     cells: Mapping[str, str]
@@ -54,31 +55,29 @@ class SheetRow:
         return self.cells.get(name, "")
 
     def require_value(self, name: str) -> str:
-        """The value of a column that cannot be empty."""
+        """Return the value of a column that must not be empty."""
         if not self[name]:
             raise FormatError(f"{self.where}: {name!r} is empty")
         return self[name]
 
 
 def _read_sheets(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """The cells of every sheet. A damaged workbook can fail anywhere inside the parser, in many ways."""
+    """Read the cells of every sheet; any error that the parser raises for a damaged file becomes a `FormatError`."""
     if not path.is_file():
         raise FormatError(f"{path}: {'is a folder; expected a workbook' if path.is_dir() else 'no such file'}")
-    import openpyxl  # slow to load, and rarely needed
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            book = openpyxl.load_workbook(path, data_only=True)
+            book = load_workbook(path, data_only=True)
         return {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
     except Exception as error:
         raise FormatError(f"{path}: cannot be read as an Excel workbook: {shorten(str(error), 100)}") from None
 
 
 def _sheet_rows(sheets: Mapping[str, list[tuple[Any, ...]]], name: str, first: str, path: Path) -> list[SheetRow]:
-    """The rows below the one that begins with the column `first`; of two columns with one name the first counts."""
+    """Return the rows below the header row, which begins with `first`; if a column is repeated, the first is used."""
     if name not in sheets:
-        raise FormatError(f"{path}: has no sheet {name!r}{did_you_mean(name, sheets)}")
+        raise FormatError(f"{path}: the workbook has no sheet {name!r}{did_you_mean(name, sheets)}")
     cells = [tuple(map(_cell_text, row)) for row in sheets[name]]
     header = next((number for number, row in enumerate(cells) if row and row[0] == first), None)
     if header is None:
@@ -100,7 +99,7 @@ def _cell_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-# --- texts and people --------------------------------------------------------------------------------------------
+# --- texts and annotators ----------------------------------------------------------------------------------------
 
 
 def _read_documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> dict[str, Document]:
@@ -113,7 +112,7 @@ def _read_documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> 
         facts: dict[str, object] = {name: value for name, value in meta.items() if value}
         id = row.require_value("ID").strip()
         if id in documents:
-            raise FormatError(f"{row.where}: ID {id!r} is there twice")
+            raise FormatError(f"{row.where}: duplicate ID {id!r}")
         documents[id] = build_record(
             Document, row.where, id=id, text=row["text"], meta=facts | ({"links": links} if links else {})
         )
@@ -121,7 +120,7 @@ def _read_documents(sheets: Mapping[str, list[tuple[Any, ...]]], path: Path) -> 
 
 
 def _build_annotator(row: SheetRow, protocol: Protocol) -> Annotator:
-    """With what they said about themselves and how many errors of the qualifying text they found."""
+    """Build an annotator with survey answers and the number of errors found in the qualification text."""
     gender = row["Answer.Q1Answer"]
     survey = {
         "gender": _GENDER_NAMES.get(gender, gender),
@@ -144,23 +143,23 @@ def _build_annotator(row: SheetRow, protocol: Protocol) -> Annotator:
     )
 
 
-# --- placing errors ----------------------------------------------------------------------------------------------
+# --- locating errors ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QuoteLocation:
-    """Where an error is in its text, or why nobody knows."""
+    """Location of an error in its text, or the reason why it was not located."""
 
     span: Range | None
     why: str = ""
     alike: int = 1
-    """How many places would do as well: with more than one it is a guess."""
+    """Number of equally good locations; more than one means that the location is a guess."""
 
 
 def choose_ordered_locations(quotes: Sequence[tuple[str, Sequence[Range]]]) -> list[QuoteLocation]:
-    """One place of each quote's candidates, with the fewest steps back in the text; of equals the earliest.
+    """Select one location per quote so that backward steps in the text are as few as possible; in a tie, the earliest.
 
-    Two equal quotes, one after the other, at one place count as a step back, too.
+    Two equal consecutive quotes at the same location also count as a backward step.
 
     >>> quotes = [("b", [(2, 3)]), ("a", [(0, 1), (4, 5)]), ("a", [(0, 1), (4, 5)])]
     >>> [place.span for place in choose_ordered_locations(quotes)]
@@ -185,13 +184,13 @@ def choose_ordered_locations(quotes: Sequence[tuple[str, Sequence[Range]]]) -> l
 
 
 def _min_backward_steps(quotes: Sequence[tuple[str, Sequence[Range]]], backwards: bool = False) -> list[list[int]]:
-    """For each candidate of each quote: the fewest steps back of those before it and up to it."""
+    """Return, for each candidate location of each quote, the minimum number of backward steps up to it."""
     table: list[list[int]] = []
-    for at, (quote, ranges) in enumerate(quotes):
-        if not at:
+    for index, (quote, ranges) in enumerate(quotes):
+        if not index:
             table.append([0] * len(ranges))
             continue
-        other, others = quotes[at - 1]
+        other, others = quotes[index - 1]
         row = []
         for span in ranges:
             pairs = [((other, one), (quote, span)) for one in others]
@@ -206,7 +205,7 @@ def _is_backward_step(one: tuple[str, Range], other: tuple[str, Range]) -> int:
 
 
 class QuoteFinder:
-    """Places the errors of one story, row by row."""
+    """Locator of the errors in one story, row by row."""
 
     def __init__(self, text: str, repeats: str) -> None:
         self.text, self.repeats = text, repeats
@@ -214,49 +213,64 @@ class QuoteFinder:
         self.pieces = [match.span() for match in _TEXT_RUN.finditer(text)]
 
     def locate_rows(self, rows: Sequence[SheetRow]) -> list[QuoteLocation]:
-        """The places of all rows about one sentence, which are expected in text order."""
-        sentence = self.find_sentence(rows[0]["sentence_text"], rows[0]["sentence_id"])
+        """Locate all rows about one sentence, which are expected in text order."""
+        # Locate a sentence regardless of spaces and quotes, otherwise return the most similar piece of the text.
+        # Generated stories repeat themselves. Of several matches, the one whose number in the story is closest is
+        # used.
+        wanted, number = rows[0]["sentence_text"], rows[0]["sentence_id"]
+        sentence: Range | None
+        if matches := self.folded.find_ranges(wanted):
+            wanted_index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
+            sentence = min(
+                matches, key=lambda match: abs(sum(end <= match[0] for _, end in self.pieces) - wanted_index)
+            )
+        else:
+            rated = [(text_similarity(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
+            best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
+            sentence = (start, end) if best >= _MIN_SENTENCE_LIKENESS else None
         if sentence is None:
             return [QuoteLocation(None, "its sentence is not in the text") for _ in rows]
         choices = [self._candidate_ranges(sentence, row) for row in rows]
-        located = [at for at, ranges in enumerate(choices) if ranges]
+        located = [index for index, ranges in enumerate(choices) if ranges]
         places = [QuoteLocation(None, "the quote is not in its sentence") for _ in rows]
         if self.repeats == "first":
-            chosen = [QuoteLocation(choices[at][0], alike=len(choices[at])) for at in located]
+            chosen = [QuoteLocation(choices[index][0], alike=len(choices[index])) for index in located]
         else:
             chosen = choose_ordered_locations(
-                [(rows[at].require_value("error").strip(), choices[at]) for at in located]
+                [(rows[index].require_value("error").strip(), choices[index]) for index in located]
             )
-        for at, place in zip(located, chosen, strict=True):
-            places[at] = place
+        for index, place in zip(located, chosen, strict=True):
+            places[index] = place
         return places
 
-    def find_sentence(self, wanted: str, number: str) -> Range | None:
-        """Where a sentence stands, however its spaces and quotes were changed; else the piece of text most like it.
-
-        Generated stories repeat themselves: of several places it is the one whose number in the story is nearest.
-        """
-        if places := self.folded.find_ranges(wanted):
-            index = int(number) - 1 if re.fullmatch(r"\d{1,6}", number) else 0
-            return min(places, key=lambda place: abs(self._piece_index(place) - index))
-        rated = [(likeness(wanted, self.text[start:end]), start, end) for start, end in self.pieces]
-        best, start, end = max(rated, default=(0.0, 0, 0)) if wanted.strip() else (0.0, 0, 0)
-        return (start, end) if best >= _MIN_SENTENCE_LIKENESS else None
-
-    def _piece_index(self, place: Range) -> int:
-        return sum(end <= place[0] for _, end in self.pieces)
-
     def _candidate_ranges(self, sentence: Range, row: SheetRow) -> list[Range]:
-        """The candidates in text order, only those that the row's context or its correction points at."""
+        """Return the candidate ranges, in text order, that the row's context or correction supports."""
         start, end = sentence
         text, quote, context = self.text[start:end], row.require_value("error").strip(), row["context"].strip()
-        if quote.lower() == "whole sentence" and not find_exact(quote, text):
+        if quote.lower() == "whole sentence" and not find_exact_or_respelled(quote, text):
             return [sentence]
-        places = find_exact(quote, text)
-        if not places and (near := find_most_similar(quote, text)):
+        places = find_exact_or_respelled(quote, text)
+        if not places and (near := find_most_similar_words(quote, text)):
             places = [near]
-        places = _filter_by_context(quote, context, places, text)
-        places = _filter_by_correction(quote, row["correction"], places, text)
+        if len(places) < 2 or not context:
+            pass  # only one candidate, or no information to choose by
+        elif (ordinal := _ORDINAL_PHRASE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
+            places = [places[_ORDINALS[ordinal[1].lower()] - 1]]
+        elif inside := [
+            (a + x, a + y)
+            for a, b in find_exact_or_respelled(context, text)
+            for x, y in find_exact_or_respelled(quote, context)
+        ]:
+            places = [place for place in places if place in inside] or places
+        else:
+            quote_range = next(iter(find_exact_or_respelled(quote, context)), None)
+            sides = (context[: quote_range[0]], context[quote_range[1] :]) if quote_range else ("", "")
+            places = _keep_highest_scores(places, [_shared_word_count(text, place, *sides) for place in places])
+        # Ranges next to a word of the correction that is not in the quote
+        if len(places) > 1:
+            new = set(_WORD.findall(row["correction"].lower())) - set(_WORD.findall(quote.lower()))
+            beside = [{*_WORD.findall(text[:a].lower())[-1:], *_WORD.findall(text[b:].lower())[:1]} for a, b in places]
+            places = _keep_highest_scores(places, [len(words & new) for words in beside])
         return [(start + a, start + b) for a, b in places]
 
 
@@ -265,40 +279,13 @@ _ORDINAL_PHRASE = re.compile(rf"({'|'.join(_ORDINALS)}) (?:occurrence|instance)"
 _WORD = re.compile(r"\w+")
 
 
-def _filter_by_context(quote: str, context: str, places: list[Range], text: str) -> list[Range]:
-    """The places that a context means: an ordinal, a phrase around the quote, or words on one side of it.
-
-    >>> text = "63 percent from deep, and a paltry 63 percent from there"
-    >>> [_filter_by_context("63", words, [(0, 2), (35, 37)], text) for words in ("first instance", "a paltry 63%")]
-    [[(0, 2)], [(35, 37)]]
-    """
-    if len(places) < 2 or not context:
-        return places
-    if (ordinal := _ORDINAL_PHRASE.fullmatch(context)) and _ORDINALS[ordinal[1].lower()] <= len(places):
-        return [places[_ORDINALS[ordinal[1].lower()] - 1]]
-    if inside := [(a + x, a + y) for a, b in find_exact(context, text) for x, y in find_exact(quote, context)]:
-        return [place for place in places if place in inside] or places
-    at = next(iter(find_exact(quote, context)), None)
-    sides = (context[: at[0]], context[at[1] :]) if at else ("", "")
-    return _keep_highest_scores(places, [_shared_word_count(text, place, *sides) for place in places])
-
-
-def _filter_by_correction(quote: str, correction: str, places: list[Range], text: str) -> list[Range]:
-    """The places with a word of the correction right before or after them, which the quote itself does not have."""
-    if len(places) < 2:
-        return places
-    new = set(_WORD.findall(correction.lower())) - set(_WORD.findall(quote.lower()))
-    beside = [{*_WORD.findall(text[:a].lower())[-1:], *_WORD.findall(text[b:].lower())[:1]} for a, b in places]
-    return _keep_highest_scores(places, [len(words & new) for words in beside])
-
-
 def _keep_highest_scores(places: list[Range], points: list[int]) -> list[Range]:
-    """The places with the most points, in text order."""
+    """Return the ranges with the highest score, in text order."""
     return [place for place, point in zip(places, points, strict=True) if point == max(points)]
 
 
 def _shared_word_count(text: str, place: Range, before: str, after: str) -> int:
-    """How many words on both sides of a place are those of a phrase, counted outwards up to the first other word."""
+    """Count the words on both sides of a range that match a phrase, outwards up to the first mismatch."""
     sides = (text[: place[0]], before, -1), (text[place[1] :], after, 1)
     return sum(
         _common_prefix_length(*(_WORD.findall(words.lower())[::step] for words in pair)) for *pair, step in sides
@@ -306,9 +293,9 @@ def _shared_word_count(text: str, place: Range, before: str, after: str) -> int:
 
 
 def _common_prefix_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words two lists share from the start."""
+    """Return the number of words that two lists share from the start."""
     pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _locate_errors(
@@ -321,7 +308,7 @@ def _locate_errors(
         id = row.require_value("sheet")
         row.require_value("error")
         if id not in finders:
-            raise FormatError(f"{row.where}: no text is called {id!r}{did_you_mean(id, documents)}")
+            raise FormatError(f"{row.where}: unknown text {id!r}{did_you_mean(id, documents)}")
         sentences.setdefault((id, row["sentence_id"], row["sentence_text"]), []).append(row)
     places = {
         row.number: place
@@ -345,7 +332,7 @@ def _build_mark(
         id=id,
         spans=spans,
         quotes=(words,),
-        label=None if label in UNTYPED_LABELS else resolve_label(protocol, label, row.where),
+        label=None if label in UNTYPED_LABELS else resolve_label_name(protocol, label, row.where),
         answers={"correction": row["correction"]} if row["correction"] else {},
         item=item,
         unlocated=place.why,
@@ -364,21 +351,21 @@ def _build_notes(placed: list[tuple[SheetRow, QuoteLocation]], documents: Mappin
     if doubtful:
         sure = len(placed) - len(doubtful) - len(lost)
         listed = ", ".join(map(str, doubtful[:10])) + (", ..." if len(doubtful) > 10 else "")
-        what = f"{sure} of {len(placed)} quotes are placed with certainty ({sure / len(placed):.1%})"
-        yield Note(text=f"{what}; {len(doubtful)} stand several times in their sentence (rows {listed})")
+        what = f"{sure} of {len(placed)} quotes were located with certainty ({sure / len(placed):.1%})"
+        yield Note(text=f"{what}; {len(doubtful)} occur several times in their sentence (rows {listed})")
     if near:
-        what = f"{len(near)} of {len(placed)} quotes are not in their text as they stand"
-        yield Note(text=f"{what}; they were placed on the words most like them")
+        what = f"{len(near)} of {len(placed)} quotes are not verbatim in their text"
+        yield Note(text=f"{what}; they were matched to the most similar words")
     if lost:
         listed = ", ".join(map(str, lost[:10])) + (", ..." if len(lost) > 10 else "")
-        yield Note(text=f"{len(lost)} of {len(placed)} quotes could not be placed in their text (rows {listed})")
+        yield Note(text=f"{len(lost)} of {len(placed)} quotes could not be located in their text (rows {listed})")
 
 
-# --- the two workbooks -------------------------------------------------------------------------------------------
+# --- workbooks ---------------------------------------------------------------------------------------------------
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Protocol, texts, annotators and annotations of the study, or its gold standard."""
+    """Read the protocol, texts, annotators and annotations of the study, or its gold standard."""
     protocol = options.protocol or load_shipped("accuracy")
     sheets = _read_sheets(path)
     yield Settings(protocols=(protocol.id,))
@@ -397,7 +384,7 @@ def _read_study(
     at_work = sorted((row for row in people if row["WorkerId"] in columns), key=lambda row: row["WorkerId"])
     yield from (_build_annotator(row, protocol) for row in at_work)
     if left := len(people) - len(at_work):
-        yield Note(text=f"{left} people who only took the qualifying test are left out")
+        yield Note(text=f"{left} people who only took the qualification test are omitted")
     placed = list(_locate_errors(rows, documents, options))
     yield from _build_notes(placed, documents)
     read = [id for id, document in documents.items() if document.meta.get("stage") != "Qualifying"]
@@ -412,7 +399,7 @@ def _build_annotations(
     protocol: Protocol,
     documents: Mapping[str, Document],
 ) -> Iterator[Annotation]:
-    """One for each text that was read, also where nothing was marked; an empty cell is "not marked"."""
+    """Build an annotation per annotated text, including texts without marks; an empty cell means "not marked"."""
     marks: dict[str, list[Mark]] = defaultdict(list)
     for row, place in placed:
         if label := row[annotator]:
@@ -429,11 +416,11 @@ def _build_annotations(
 def _read_gold(
     sheets: Mapping[str, list[tuple[Any, ...]]], path: Path, protocol: Protocol, options: Options
 ) -> Iterator[StudyItem]:
-    """The gold standard has no texts: they, and the rows it was made from, are in the other workbook."""
+    """Read the gold standard; its texts and the errors it was merged from are in the other workbook."""
     other = options.texts or path.with_name(WORKBOOK)
     if not other.is_file():
         raise FormatError(
-            f"{path}: its texts are in {WORKBOOK}, which is not beside it; say where it is with {param('texts')}"
+            f"{path}: its texts are in {WORKBOOK}, which is not in the same folder; name it with {param('texts')}"
         )
     beside = _read_sheets(other)
     documents = {
@@ -470,11 +457,21 @@ def _error_key(row: SheetRow) -> tuple[str, ...]:
 
 
 def sniff(path: Path) -> bool:
-    """A workbook with the sheets of either file."""
+    """Return True for a workbook with the sheets of either file."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("xl/workbook.xml") as file:
+        with open_archive(path) as archive, archive.open("xl/workbook.xml") as file:
             names = set(re.findall(r'<sheet\b[^>]*?\bname="([^"]*)"', file.read(1 << 16).decode(errors="ignore")))
-    except (OSError, zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, ValueError, EOFError):
+    except (
+        FinecombError,
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        RuntimeError,
+        NotImplementedError,
+        ValueError,
+        EOFError,
+    ):
         return False
     return {TEXTS_SHEET, PEOPLE_SHEET, ERRORS_SHEET} <= names or names == {GOLD_SHEET}
 

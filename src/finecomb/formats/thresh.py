@@ -1,9 +1,9 @@
 """thresh.tools JSON: a list of texts with edits.
 
-Each item has `target` (the text), `source` (the prompt in Scarecrow's data, else the source), `metadata` and `edits`.
-An edit has a `category`, `output_idx` and `input_idx` (ranges in target and source), and an `annotation` with answers.
-A type may be chosen in steps, `{"fluency_type": {"val": "grammar", "grammar": "somewhat"}}`, which is the label
-`fluency/grammar`. Where a label takes an antecedent, the first range is the mark and the others are its antecedents.
+Each item has `target` (the text), `source` (the prompt in Scarecrow's data, otherwise the source), `metadata` and
+`edits`. An edit has a `category`, `output_idx` and `input_idx` (ranges in target and source), and an `annotation` with
+answers. A type may be selected in steps, `{"fluency_type": {"val": "grammar", "grammar": "somewhat"}}`, which is the
+label `fluency/grammar`. If a label takes an antecedent, the first range is the mark and the others are its antecedents.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from finecomb.core.errors import FormatError, ProtocolError, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Option, Question
 from finecomb.core.records import Annotation, Annotator, Answer, Antecedents, Document, Mark, Note
-from finecomb.core.scales import option_values
-from finecomb.core.span import TEXT, Span
+from finecomb.core.scales import option_value_by_spelling
+from finecomb.core.span import TEXT_PART, Span
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
 from finecomb.formats.features import KNOWN_ANSWERS
-from finecomb.formats.snac import ANNOTATORS_PER_SUMMARY, error_type
+from finecomb.formats.snac import ANNOTATORS_PER_SUMMARY, snac_error_type
 from finecomb.formats.source_files import (
     JsonObject,
+    build_implied_protocol,
     build_record,
-    implied_protocol,
-    json_items,
-    read_start,
-    resolve_label,
+    read_first_characters,
+    resolve_label_name,
+    stream_json_items,
 )
 from finecomb.protocols import load_shipped
 
-SEVERITIES: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}
-_SEVERITY_WORDS = {value: word for word, value in SEVERITIES.items()}
+SEVERITY_BY_WORD: dict[str, Answer] = {"minor": 1, "somewhat": 2, "a lot": 3}
+_SEVERITY_WORDS = {value: word for word, value in SEVERITY_BY_WORD.items()}
 _KNOWN_KEYS = ("id", "metadata", "source", "target", "edits")
 _ANNOTATOR_KEYS = ("annotator", "rater")
 
 
 @dataclass(frozen=True, slots=True)
 class _EditType:
-    """What an edit says: its label as spelled, its severity and the rest of its annotation."""
+    """Content of an edit: the spelling of its label, its severity, and the rest of its annotation."""
 
     label: str | None
     severity: Answer | None
@@ -53,7 +53,7 @@ class _EditType:
 
 @dataclass(slots=True)
 class _ReaderState:
-    """What is known while a file is read."""
+    """State while a file is read."""
 
     protocol: Protocol
     severities: Mapping[str, Answer]
@@ -74,25 +74,41 @@ def _source_name(protocol: str) -> str:
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Each item's document, once, and its annotation, where it has edits; the file is read twice."""
-    severities = SEVERITIES | _severity_values(options.protocol)
+    """Yield each item's document once, and its annotation if it has edits; the file is read twice."""
+    severities = dict(SEVERITY_BY_WORD)
+    if options.protocol:
+        of_labels = (question for label in options.protocol.labels for question in label.questions)
+        for question in (*options.protocol.questions, *of_labels):
+            severities |= option_value_by_spelling(question) if question.name == "severity" else {}
     spellings, pooled = _scan_labels(path, severities)
     reading = _ReaderState(options.protocol or _choose_protocol(path, spellings), severities, pooled, options.annotator)
     yield reading.protocol
-    for _, value, line in json_items(path):
+    for _, value, line in stream_json_items(path):
         yield from _read_item(JsonObject(value, f"{path}:{line}"), reading)
+    # By count: the note for one, and for several
     lines = {
-        "unlocated": "edits have no ranges; they are kept without a place",
-        "reused": "ids stand for a second text, which got the id with -2, -3, ...",
-        "astral": "targets have characters beyond U+FFFF; ranges were taken to count code points",
+        "unlocated": (
+            "edit has no range and is kept without a span",
+            "edits have no ranges and are kept without spans",
+        ),
+        "reused": (
+            "ID is used for a second text, which was renamed with -2, -3, ...",
+            "IDs are used for a second text, which was renamed with -2, -3, ...",
+        ),
+        "astral": (
+            "target has characters beyond U+FFFF; its ranges were interpreted as code points",
+            "targets have characters beyond U+FFFF; their ranges were interpreted as code points",
+        ),
     }
-    yield from (Note(text=f"{reading.counts[name]:,} {line}") for name, line in lines.items() if reading.counts[name])
+    for name, (singular, plural) in lines.items():
+        if count := reading.counts[name]:
+            yield Note(text=f"{count:,} {singular if count == 1 else plural}")
 
 
 def _scan_labels(path: Path, severities: Mapping[str, Answer]) -> tuple[set[str], bool]:
-    """The labels that a file uses, and whether its edits have votes."""
+    """Return the labels that a file uses, and True if its edits have votes."""
     labels, pooled = set(), False
-    for index, value, line in json_items(path):
+    for index, value, line in stream_json_items(path):
         if not isinstance(index, int):
             raise FormatError(f"{path}:{line}: expected a list of items, found an object")
         for edit in JsonObject(value, f"{path}:{line}").iter_objects("edits", []):
@@ -102,7 +118,7 @@ def _scan_labels(path: Path, severities: Mapping[str, Answer]) -> tuple[set[str]
 
 
 def _choose_protocol(path: Path, spellings: Iterable[str]) -> Protocol:
-    """The shipped protocol that has all these labels, else one made of them."""
+    """Return the shipped protocol with all these labels, or a protocol inferred from them."""
     spellings = list(spellings)
     for name in ("scarecrow", "snac") if spellings else ():
         try:
@@ -110,23 +126,10 @@ def _choose_protocol(path: Path, spellings: Iterable[str]) -> Protocol:
                 return load_shipped(name)
         except ProtocolError:
             continue
-    options = tuple(Option(value=value, title=word) for word, value in SEVERITIES.items())
+    options = tuple(Option(value=value, title=word) for word, value in SEVERITY_BY_WORD.items())
     texts = [Question(name=name, ask=name.capitalize(), required=False) for name in KNOWN_ANSWERS if name != "severity"]
     severity = Question(name="severity", ask="Severity", scale="ordinal", options=options, required=False)
-    return implied_protocol(f"thresh-{path.stem}", spellings, questions=(severity, *texts))
-
-
-def _severity_values(protocol: Protocol | None) -> dict[str, Answer]:
-    """The values of a protocol's severities by the words for them."""
-    if protocol is None:
-        return {}
-    questions = [*protocol.questions, *(question for label in protocol.labels for question in label.questions)]
-    return {
-        word: value
-        for question in questions
-        if question.name == "severity"
-        for word, value in option_values(question).items()
-    }
+    return build_implied_protocol(f"thresh-{path.stem}", spellings, questions=(severity, *texts))
 
 
 def _parse_edit_type(edit: JsonObject, severities: Mapping[str, Answer]) -> _EditType:
@@ -141,11 +144,13 @@ def _parse_edit_type(edit: JsonObject, severities: Mapping[str, Answer]) -> _Edi
     if isinstance(value, str) and severity is None and category is not None:
         steps.append(value)
     understood = value is None or (isinstance(value, str) and category is not None)
-    rest = {key: entry for key, entry in annotation.items() if entry is not None and not (key == name and understood)}
-    if severity is None and isinstance(rest.get("severity"), str):
-        severity = severities.get(rest["severity"])
-        rest = {key: entry for key, entry in rest.items() if severity is None or key != "severity"}
-    return _EditType("/".join(steps) or None, severity, rest)
+    other_fields = {
+        key: entry for key, entry in annotation.items() if entry is not None and not (key == name and understood)
+    }
+    if severity is None and isinstance(other_fields.get("severity"), str):
+        severity = severities.get(other_fields["severity"])
+        other_fields = {key: entry for key, entry in other_fields.items() if severity is None or key != "severity"}
+    return _EditType("/".join(steps) or None, severity, other_fields)
 
 
 def _read_item(item: JsonObject, reading: _ReaderState) -> Iterator[StudyItem]:
@@ -168,31 +173,22 @@ def _read_item(item: JsonObject, reading: _ReaderState) -> Iterator[StudyItem]:
 
 
 def _build_document(item: JsonObject, metadata: JsonObject, reading: _ReaderState) -> Document:
-    number = len(reading.documents) + 1
     others = item.other_fields(*_KNOWN_KEYS)
-    context = {name: value for name, value in others.items() if isinstance(value, str) and value and name != TEXT}
+    context = {name: value for name, value in others.items() if isinstance(value, str) and value and name != TEXT_PART}
     source = item.get("source", str, "")
     meta = {name: value for name, value in others.items() if name not in context} | metadata.other_fields(
         *_ANNOTATOR_KEYS
     )
     if "system" in meta and "model" not in meta:
         meta["model"] = meta["system"]
-    id = str(metadata.get("gid", (str, int), None) or item.get("id", (str, int), number))
+    own_id = str(metadata.get("gid", (str, int), None) or item.get("id", (str, int), len(reading.documents) + 1))
     context |= {reading.source_name: source} if source else {}
-    return _with_unique_id(
-        build_record(Document, item.where, id=id, text=item.get("target", str), context=context, meta=meta), reading
-    )
-
-
-def _with_unique_id(document: Document, reading: _ReaderState) -> Document:
-    """The document under an id that no other text has: ids may start anew within a file."""
-    id, number = document.id, 1
-    while (earlier := reading.documents.get(id)) and (earlier.text, earlier.context) != (
-        document.text,
-        document.context,
-    ):
+    document = build_record(Document, item.where, id=own_id, text=item.get("target", str), context=context, meta=meta)
+    # Numbering may restart within a file, so a repeated ID gets a suffix
+    id, number, content = own_id, 1, (document.text, document.context)
+    while (earlier := reading.documents.get(id)) and (earlier.text, earlier.context) != content:
         number += 1
-        id = f"{document.id}-{number}"
+        id = f"{own_id}-{number}"
     reading.counts["reused"] += number > 1 and earlier is None
     return document.model_copy(update={"id": id})
 
@@ -210,13 +206,19 @@ def _build_annotation(item: JsonObject, document: Document, annotator: str, read
 
 def _build_mark(id: str, edit: JsonObject, document: Document, reading: _ReaderState) -> Mark:
     typed = _parse_edit_type(edit, reading.severities)
-    label = None if typed.label is None else resolve_label(reading.protocol, typed.label, edit.where)
-    output = _parse_ranges(edit, "output_idx", document, TEXT)
+    label = None if typed.label is None else resolve_label_name(reading.protocol, typed.label, edit.where)
+    output = _parse_ranges(edit, "output_idx", document, TEXT_PART)
     marked, earlier = output, list[Span]()
     if label is not None and reading.protocol.resolve_label(label).antecedent != "none":
         marked, earlier = output[:1], output[1:]
     spans = sorted(marked + _parse_ranges(edit, "input_idx", document, reading.source_name))
-    answers, meta = _split_answers(typed, reading.protocol, label)
+    # Answers to known questions; other fields of the edit's type are metadata
+    questions = {*KNOWN_ANSWERS, *(question.name for question in reading.protocol.questions_for_label(label))}
+    answers: dict[str, Any] = {} if typed.severity is None else {"severity": typed.severity}
+    meta: dict[str, Any] = {}
+    for name, value in typed.rest.items():
+        is_answer = name in questions - {"severity"} and isinstance(value, str | bool | int | float)
+        (answers if is_answer else meta)[name] = value
     meta |= edit.other_fields("id", "category", "output_idx", "input_idx", "annotation", "votes")
     reading.counts["unlocated"] += not spans
     return build_record(
@@ -236,44 +238,29 @@ def _build_mark(id: str, edit: JsonObject, document: Document, reading: _ReaderS
     )
 
 
-def _split_answers(typed: _EditType, protocol: Protocol, label: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Answers to questions we know, and whatever else the annotation holds."""
-    names = {*KNOWN_ANSWERS, *(question.name for question in protocol.questions_of(label))} - {"severity"}
-    answers = {
-        name: value
-        for name, value in typed.rest.items()
-        if name in names and isinstance(value, str | bool | int | float)
-    }
-    rest = {name: value for name, value in typed.rest.items() if name not in answers}
-    severity: dict[str, Any] = {} if typed.severity is None else {"severity": typed.severity}
-    return severity | answers, rest
-
-
 def _parse_ranges(edit: JsonObject, name: str, document: Document, part: str) -> list[Span]:
-    text = document.part(part) or ""
-    return [_parse_range(value, edit, name, text, part) for value in edit.get(name, list, [])]
-
-
-def _parse_range(value: Any, edit: JsonObject, name: str, text: str, part: str) -> Span:
-    pair = value if isinstance(value, list) and len(value) == 2 and all(type(edge) is int for edge in value) else None
-    if pair is None:
-        raise edit.error(f"{name!r}: expected ranges [start, end], found {shorten(repr(value), 40)}")
-    start, end = pair
-    if not 0 <= start <= end <= len(text):
-        what = "target" if part == TEXT else "source"
-        raise edit.error(f"{name!r}: [{start}, {end}] does not lie in the {what}, which has {len(text)} characters")
-    return Span(start, end, part)
+    text = document.part_text(part) or ""
+    spans: list[Span] = []
+    for value in edit.get(name, list, []):
+        if not (isinstance(value, list) and len(value) == 2 and all(type(edge) is int for edge in value)):
+            raise edit.build_error(f"{name!r}: expected ranges [start, end], found {shorten(repr(value), 40)}")
+        start, end = value
+        if not 0 <= start <= end <= len(text):
+            what = f"the {'target' if part == TEXT_PART else 'source'}, which has {len(text)} characters"
+            raise edit.build_error(f"{name!r}: [{start}, {end}] is not within {what}")
+        spans.append(Span(start, end, part))
+    return spans
 
 
 def _extract_quotes(spans: Iterable[Span], document: Document) -> tuple[str, ...]:
-    return tuple(span.extract(document.part(span.part) or "") for span in spans)
+    return tuple(span.extract(document.part_text(span.part) or "") for span in spans)
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write one item for each annotation, and one without edits for each document that nobody annotated."""
+    """Write an item per annotation, and an item without edits per document without annotations."""
     documents: dict[str, Document] = {}
     antecedents: set[tuple[str, str | None]] = set()
     waiting: dict[str, None] = {}
@@ -324,12 +311,12 @@ def _encode_annotation(annotation: Annotation, document: Document, antecedents: 
 
 def _encode_edit(mark: Mark, protocol: str, takes_antecedent: bool) -> dict[str, Any]:
     source = _source_name(protocol.partition("@")[0])
-    output = [[span.start, span.end] for span in mark.spans if span.part == TEXT]
+    output = [[span.start, span.end] for span in mark.spans if span.part == TEXT_PART]
     inputs = [[span.start, span.end] for span in mark.spans if span.part == source]
     if takes_antecedent:  # a second range would be read as an antecedent
         output = output[:1]
     if output and mark.antecedents:
-        output += [[span.start, span.end] for span in mark.antecedents.spans if span.part == TEXT]
+        output += [[span.start, span.end] for span in mark.antecedents.spans if span.part == TEXT_PART]
     edit: dict[str, Any] = {}
     annotation: dict[str, Any] = dict(mark.meta)
     if mark.label is not None:
@@ -344,8 +331,8 @@ def _encode_edit(mark: Mark, protocol: str, takes_antecedent: bool) -> dict[str,
 
 
 def _encode_label(mark: Mark, protocol: str) -> tuple[str, Any]:
-    """The category, and what was chosen below it: further steps of the label and the severity's word."""
-    first, *steps = error_type(mark.label or "", protocol).replace("-", "_").split("/")
+    """Return the category of an edit and the choices below it: further parts of the label, and the severity."""
+    first, *steps = snac_error_type(mark.label or "", protocol).replace("-", "_").split("/")
     severity = mark.answers.get("severity")
     chosen: Any = None if severity is None else _severity_word(severity)
     for step in reversed(steps):
@@ -358,8 +345,8 @@ def _severity_word(severity: Answer) -> str:
 
 
 def sniff(path: Path) -> bool:
-    """Whether it is a list whose items have a target and edits."""
-    start = read_start(path, 1 << 16) if path.is_file() else ""
+    """Return True for a list whose items have a target and edits."""
+    start = read_first_characters(path, 1 << 16) if path.is_file() else ""
     return start.lstrip().startswith("[") and '"target"' in start and '"edits"' in start
 
 

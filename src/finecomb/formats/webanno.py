@@ -1,6 +1,7 @@
-"""WebAnno TSV 3.x, as WebAnno and INCEpTION export it: a file, or a project with `annotation/` and `source/`.
+"""WebAnno TSV 3.x, as exported by WebAnno and INCEpTION: a file, or a project with `annotation/` and `source/`.
 
-Offsets in these files count UTF-16 units. A file has no text outside its sentences; without the source, gaps are blank.
+Offsets in these files count UTF-16 units. A file has no text outside its sentences; without the source, gaps are filled
+with spaces.
 """
 
 from __future__ import annotations
@@ -13,48 +14,54 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from finecomb.core.errors import FormatError, shorten
-from finecomb.core.records import Annotation, Document
+from finecomb.core.records import Document
 from finecomb.core.study import StudyItem
 from finecomb.formats import simple_spans
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import build_record, open_text, read_start, read_text, report_decoding_errors
+from finecomb.formats.source_files import (
+    build_record,
+    open_text,
+    read_first_characters,
+    read_text,
+    report_decoding_errors,
+)
 from finecomb.formats.utf16 import Utf16Offsets
 
-ANNOTATION, SOURCE = "annotation", "source"
-LAYER = "webanno.custom.Mark"
+ANNOTATION_FOLDER, SOURCE_FOLDER = "annotation", "source"
+MARK_LAYER = "webanno.custom.Mark"
 _FILE_HEADER = "#FORMAT=WebAnno TSV 3"
 _LINGUISTIC_PREFIX = "de.tudarmstadt.ukp.dkpro.core.api."
 _NAMED_ENTITY_PREFIX = f"{_LINGUISTIC_PREFIX}ner"
-"""Of the layers that come with WebAnno, only named entities are marks; the others are parts of speech and the like."""
+"""Prefix of WebAnno's named entities, the only built-in layer that is read as marks; others are linguistic."""
 
 
-# --- in ------------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Documents and annotations of a file or of a project; each file is one person's work on one text."""
+    """Read documents and annotations of a file or project; each file is one person's work on one text."""
 
     def passes() -> Iterator[simple_spans.AnnotatorPass]:
         if path.is_dir():
-            yield from _read_project(path, options)
+            sources = {file.name: file for file in sorted((path / SOURCE_FOLDER).glob("*")) if file.is_file()}
+            files = sorted((path / ANNOTATION_FOLDER).glob("*/*.tsv"))
+            if not files and not sources:
+                raise FormatError(
+                    f"{path}: contains neither {ANNOTATION_FOLDER}/TEXT/PERSON.tsv nor {SOURCE_FOLDER}/TEXT"
+                )
+            for file in files:
+                name = file.parent.name
+                text = read_text(sources[name]) if name in sources else None
+                yield _read_pass(file, _document_id(name), options.annotator or unquote(file.stem), text, options)
+            for name in sources.keys() - {file.parent.name for file in files}:
+                document = build_record(
+                    Document, str(sources[name]), id=_document_id(name), text=read_text(sources[name])
+                )
+                yield simple_spans.AnnotatorPass(document, "", str(sources[name]))
         else:
             yield _read_pass(path, path.stem, options.annotator or path.stem, None, options)
 
     return simple_spans.build_records(passes, path, options)
-
-
-def _read_project(path: Path, options: Options) -> Iterator[simple_spans.AnnotatorPass]:
-    sources = {file.name: file for file in sorted((path / SOURCE).glob("*")) if file.is_file()}
-    files = sorted((path / ANNOTATION).glob("*/*.tsv"))
-    if not files and not sources:
-        raise FormatError(f"{path}: no {ANNOTATION}/TEXT/PERSON.tsv and no {SOURCE}/TEXT in it")
-    for file in files:
-        name = file.parent.name
-        text = read_text(sources[name]) if name in sources else None
-        yield _read_pass(file, _document_id(name), options.annotator or unquote(file.stem), text, options)
-    for name in sources.keys() - {file.parent.name for file in files}:
-        document = build_record(Document, str(sources[name]), id=_document_id(name), text=read_text(sources[name]))
-        yield simple_spans.AnnotatorPass(document, "", str(sources[name]))
 
 
 def _document_id(name: str) -> str:
@@ -77,7 +84,9 @@ class _Layer:
     name: str
     features: list[str]
     first: int
-    """Its first column."""
+    """First column of the layer."""
+    kind: str = "SP"
+    """Type of the layer: spans (`SP`), chains (`CH`) or relations (`RL`)."""
 
 
 @dataclass(slots=True)
@@ -104,13 +113,24 @@ def _read_pass(
     for token in parsed.tokens:
         start, end = units.to_code_point(token.start), units.to_code_point(token.end)
         if start is None or end is None:
-            raise FormatError(f"{token.where}: {token.start}-{token.end} does not lie in the text or cuts a character")
+            raise FormatError(
+                f"{token.where}: token {token.start}-{token.end} is not within the text or splits a character"
+            )
         if token.word not in (text[start:end], _escape(text[start:end])):
-            words = f"the text has {shorten(text[start:end])!r} there"
-            raise FormatError(f"{token.where}: {words}, not {shorten(token.word)!r}")
+            words = f"found {shorten(token.word)!r}"
+            raise FormatError(f"{token.where}: {words}, but the text has {shorten(text[start:end])!r} at these offsets")
         token.start, token.end = start, end
-    spans = [span for layer in parsed.layers for span in _parse_spans(layer, parsed, options.columns.get("label"))]
-    return simple_spans.AnnotatorPass(record_of_text, annotator, str(file), spans)
+    spans: list[simple_spans.LabelledSpan] = []
+    for layer in parsed.layers:
+        if layer.kind == "CH":
+            spans += _parse_chain(layer, parsed)
+        elif layer.kind == "SP":
+            spans += _parse_spans(layer, parsed, options.columns.get("label"))
+    relations = [
+        relation for layer in parsed.layers if layer.kind == "RL" for relation in _parse_relations(layer, parsed)
+    ]
+    meta = {"relations": relations} if relations else {}
+    return simple_spans.AnnotatorPass(record_of_text, annotator, str(file), spans, meta=meta)
 
 
 def _parse_file(file: Path) -> _WebannoFile:
@@ -119,17 +139,17 @@ def _parse_file(file: Path) -> _WebannoFile:
         for number, line in enumerate(lines, 1):
             _parse_line(line.rstrip("\r\n"), number, f"{file}:{number}", parsed)
     if not parsed.sentences and not parsed.layers:
-        raise FormatError(f"{file}: expected WebAnno TSV with layers and sentences")
+        raise FormatError(f"{file}: contains no layers and no sentences; expected a WebAnno TSV file")
     return parsed
 
 
 def _parse_line(line: str, number: int, where: str, parsed: _WebannoFile) -> None:
-    """One line into what was parsed before it."""
+    """Parse one line, given the lines before it."""
     if number == 1 and not line.startswith(_FILE_HEADER):
         raise FormatError(f"{where}: expected '{_FILE_HEADER}...', found {shorten(line, 40)!r}")
     if kind := re.match(r"#T_(SP|CH|RL)=", line):
         name, *features = line[kind.end() :].split("|")
-        layer = _Layer(name if kind[1] == "SP" else "", features or [""], parsed.column_count)
+        layer = _Layer(name, features or [""], parsed.column_count, kind[1])
         parsed.layers.append(layer)
     elif line.startswith("#Text="):
         text = _unescape(line.removeprefix("#Text="))
@@ -139,35 +159,40 @@ def _parse_line(line: str, number: int, where: str, parsed: _WebannoFile) -> Non
             parsed.sentences.append((text, []))
     elif line and not line.startswith("#"):
         if not parsed.sentences:
-            raise FormatError(f"{where}: a token before the first '#Text='")
-        parsed.sentences[-1][1].append(_parse_token(line, where, parsed.column_count))
-
-
-def _parse_token(line: str, where: str, columns: int) -> _WebannoToken:
-    id, *rest = line.split("\t")
-    offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", rest[0], re.ASCII) if rest else None
-    if not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII) or offsets is None or len(rest) < 2 + columns:
-        raise FormatError(
-            f"{where}: expected a token: number, start-end, word and {columns} cells with tabs between them, "
-            f"found {shorten(line, 40)!r}"
+            raise FormatError(f"{where}: found a token before the first '#Text=' line; add the line")
+        id, *cells = line.split("\t")
+        offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", cells[0], re.ASCII) if cells else None
+        if (
+            not re.fullmatch(r"\d+-\d+(\.\d+)*", id, re.ASCII)
+            or offsets is None
+            or len(cells) < 2 + parsed.column_count
+        ):
+            raise FormatError(
+                f"{where}: expected a token: number, start-end, word and {parsed.column_count} tab-separated cells, "
+                f"found {shorten(line, 40)!r}"
+            )
+        parsed.sentences[-1][1].append(
+            _WebannoToken(where, int(offsets[1]), int(offsets[2]), cells[1], cells[2 : 2 + parsed.column_count])
         )
-    return _WebannoToken(where, int(offsets[1]), int(offsets[2]), rest[1], rest[2 : 2 + columns])
 
 
 def _rebuild_text(parsed: _WebannoFile, where: str) -> str:
-    """The text as far as a file has it: its sentences where they stand, blanks between them."""
+    """Rebuild the text from the sentences of a file, with spaces between them."""
     units = b""
     for text, tokens in parsed.sentences:
         start = 2 * min((token.start for token in tokens), default=len(units) // 2)
         encoded = text.encode("utf-16-le", "surrogatepass")
         if start > len(units) + len(b"  ") * 1_000_000:
-            raise FormatError(f"{where}: a token starts at {start // 2}, far beyond the text before it")
+            raise FormatError(
+                f"{where}: a token starts at {start // 2}, more than 1,000,000 characters after the "
+                "end of the text before it"
+            )
         units = units[:start] + " ".encode("utf-16-le") * ((start - len(units)) // 2) + encoded
     return units.decode("utf-16-le", "replace")
 
 
 def _parse_spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Iterator[simple_spans.LabelledSpan]:
-    """The annotations of a layer; cells with the same number in brackets belong together."""
+    """Yield the annotations of a layer; cells with the same number in brackets belong together."""
     if not layer.name or (
         layer.name.startswith(_LINGUISTIC_PREFIX) and not layer.name.startswith(_NAMED_ENTITY_PREFIX)
     ):
@@ -184,9 +209,40 @@ def _parse_spans(layer: _Layer, parsed: _WebannoFile, wanted: str | None) -> Ite
                     name: value for name, value in zip(layer.features, values, strict=False) if value is not None
                 }
                 label = answers.pop(wanted or next(iter(answers), ""), None)
-                meta = answers | ({"layer": layer.name} if layer.name != LAYER else {})
+                meta = answers | ({"layer": layer.name} if layer.name != MARK_LAYER else {})
                 spans[key] = simple_spans.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
     yield from spans.values()
+
+
+def _parse_chain(layer: _Layer, parsed: _WebannoFile) -> Iterator[simple_spans.LabelledSpan]:
+    """Yield the links of chains: tokens with the same chain and link, as in `*->1-2`, are one mark."""
+    spans: dict[tuple[str, str], simple_spans.LabelledSpan] = {}
+    for token in parsed.tokens:
+        cells = token.cells[layer.first : layer.first + len(layer.features)]
+        for _, values in _split_stacked_cells(cells):
+            relation, _, link = (values[0] or "").rpartition("->")
+            place = re.fullmatch(r"([0-9]+)-([0-9]+)", link)
+            if place is None:
+                continue
+            key = place[1], place[2]
+            if key in spans:
+                spans[key].end = max(spans[key].end, token.end)
+                continue
+            label = values[1] if len(values) > 1 else None
+            meta = {"layer": layer.name, "chain": place[1], "link": place[2]}
+            meta |= {"relation": relation} if relation not in ("", "*") else {}
+            spans[key] = simple_spans.LabelledSpan(token.start, token.end, label, token.where, meta=meta)
+    yield from spans.values()
+
+
+def _parse_relations(layer: _Layer, parsed: _WebannoFile) -> Iterator[dict[str, Any]]:
+    """Yield the relations of a layer for the annotation's meta: offsets of the end token, and the features."""
+    for token in parsed.tokens:
+        cells = token.cells[layer.first : layer.first + len(layer.features)]
+        for _, values in _split_stacked_cells(cells):
+            features = {name: value for name, value in zip(layer.features, values, strict=False) if value is not None}
+            if features:
+                yield {"layer": layer.name, "start": token.start, "end": token.end, **features}
 
 
 _STACKED_VALUE = re.compile(r"((?:\\.|[^\\|])*)(?:\||$)", re.DOTALL)
@@ -194,7 +250,7 @@ _NUMBERED_VALUE = re.compile(r"((?:\\.|[^\\])*?)(?:\[([0-9]+)\])?", re.DOTALL)
 
 
 def _split_stacked_cells(cells: list[str]) -> Iterator[tuple[str, list[str | None]]]:
-    """The annotations that stand on one token: number in brackets (or nothing) and the value of each feature."""
+    """Yield the annotations on one token: the number in brackets (or nothing) and the value of each feature."""
     columns = [
         [piece[1] for piece in _STACKED_VALUE.finditer(cell)][: cell.count("|") + 1] if cell else ["_"]
         for cell in cells
@@ -208,11 +264,11 @@ def _split_stacked_cells(cells: list[str]) -> Iterator[tuple[str, list[str | Non
             yield number, [None if value in ("_", "*", "") else _unescape(value) for value in values]
 
 
-_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), text, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: _ESCAPED_LETTERS.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
 def _escape(text: str, reserved: str = r"\\") -> str:
@@ -220,45 +276,58 @@ def _escape(text: str, reserved: str = r"\\") -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
-# --- out -----------------------------------------------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks shrink to the words in them."""
-    (path / SOURCE).mkdir(parents=True)
-    (path / ANNOTATION).mkdir()
+    """Write a project: texts in `source/`, and `annotation/TEXT/PERSON.tsv`. Marks are reduced to complete words."""
+    (path / SOURCE_FOLDER).mkdir(parents=True)
+    (path / ANNOTATION_FOLDER).mkdir()
     for document, annotation in simple_spans.pair_with_documents(items):
         name = f"{_escape_file_name(document.id)}.txt"
-        (path / SOURCE / name).write_bytes(document.text.encode())
+        (path / SOURCE_FOLDER / name).write_bytes(document.text.encode())
         if annotation is not None:
-            folder = path / ANNOTATION / name
+            folder = path / ANNOTATION_FOLDER / name
             folder.mkdir(exist_ok=True)
             file = folder / f"{_escape_file_name(annotation.annotator)}.tsv"
-            if not file.exists():  # a second round has no place in a project
-                file.write_bytes(_format_tsv(document.text, annotation).encode())
+            if not file.exists():  # a project cannot store a second round
+                marks = [
+                    (span.start, span.end, mark.label or "")
+                    for mark, span in simple_spans.labelled_text_spans(annotation)
+                ]
+                words = list(_split_words(document.text, {edge for start, end, _ in marks for edge in (start, end)}))
+                lines = [f"{_FILE_HEADER}.3", f"#T_SP={MARK_LAYER}|label", "", ""]
+                if words:
+                    sentence = document.text[words[0][0] : words[-1][1]]
+                    lines.append(f"#Text={_escape(sentence)}")
+                units = Utf16Offsets(document.text)
+                # Cell of each word: its labels, numbered if a mark has several words or a word several marks
+                inside: list[list[int]] = [
+                    [n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words
+                ]
+                sizes = {n: sum(n in numbers for numbers in inside) for n in range(len(marks))}
+                crowded = {n for numbers in inside if len(numbers) > 1 for n in numbers}
+                cells = []
+                for numbers in inside:
+                    labels = [
+                        _escape(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "")
+                        for n in numbers
+                    ]
+                    cells.append("|".join(labels) or "_")
+                for number, ((start, end), cell) in enumerate(zip(words, cells, strict=True), 1):
+                    lines.append(
+                        f"1-{number}\t{units.to_utf16(start)}-{units.to_utf16(end)}\t{_escape(document.text[start:end])}\t{cell}\t"
+                    )
+                file.write_bytes(("\n".join(lines) + "\n").encode())
 
 
 def _escape_file_name(id: str) -> str:
-    """An id as the name of a file on any system."""
+    """Encode an ID as a file name that is valid on any operating system."""
     return quote(id, safe=" ").replace(".", "%2E") if id.startswith(".") else quote(id, safe=" ")
 
 
-def _format_tsv(text: str, annotation: Annotation) -> str:
-    marks = [(span.start, span.end, mark.label or "") for mark, span in simple_spans.labelled_text_spans(annotation)]
-    words = list(_split_words(text, {edge for start, end, _ in marks for edge in (start, end)}))
-    lines = [f"{_FILE_HEADER}.3", f"#T_SP={LAYER}|label", "", ""]
-    if words:
-        sentence = text[words[0][0] : words[-1][1]]
-        lines.append(f"#Text={_escape(sentence)}")
-    units = Utf16Offsets(text)
-    cells = _format_cells(words, marks)
-    for number, ((start, end), cell) in enumerate(zip(words, cells, strict=True), 1):
-        lines.append(f"1-{number}\t{units.to_utf16(start)}-{units.to_utf16(end)}\t{_escape(text[start:end])}\t{cell}\t")
-    return "\n".join(lines) + "\n"
-
-
 def _split_words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
-    """Words and signs, cut at the edges of marks so that each mark is made of whole ones."""
+    """Split a text into words and punctuation, also at the edges of marks, so that marks consist of complete words."""
     for match in re.finditer(r"\w+|[^\w\s]", text):
         start, last = match.span()
         for cut in sorted(edge for edge in edges if start < edge < last):
@@ -267,28 +336,11 @@ def _split_words(text: str, edges: set[int]) -> Iterator[tuple[int, int]]:
         yield start, last
 
 
-def _format_cells(words: list[tuple[int, int]], marks: list[tuple[int, int, str]]) -> list[str]:
-    """The cell of each word: its labels, numbered where a mark has several words or a word several marks."""
-    inside: list[list[int]] = [
-        [n for n, (start, end, _) in enumerate(marks) if start <= a and b <= end] for a, b in words
-    ]
-    sizes = {n: sum(n in numbers for numbers in inside) for n in range(len(marks))}
-    crowded = {n for numbers in inside if len(numbers) > 1 for n in numbers}
-    result = []
-    for numbers in inside:
-        labels = [
-            _escape(marks[n][2], r"\\\[\]|_;*") + (f"[{n + 1}]" if sizes[n] > 1 or n in crowded else "")
-            for n in numbers
-        ]
-        result.append("|".join(labels) or "_")
-    return result
-
-
 def sniff(path: Path) -> bool:
-    """Whether `path` is such a file or an exported project."""
+    """Return True if `path` is a WebAnno TSV file or an exported project."""
     if path.is_dir():
-        return (path / ANNOTATION).is_dir() and (path / SOURCE).is_dir()
-    return read_start(path, 64).startswith(_FILE_HEADER)
+        return (path / ANNOTATION_FOLDER).is_dir() and (path / SOURCE_FOLDER).is_dir()
+    return read_first_characters(path, 64).startswith(_FILE_HEADER)
 
 
 FORMAT = Format(

@@ -1,4 +1,4 @@
-"""The MQM tables of the WMT shared tasks: one error a row, its words between `<v>` and `</v>`, tabs and no quoting."""
+"""MQM tables of the WMT shared tasks: one error per row between `<v>` and `</v>`, tab-separated without quoting."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from finecomb import protocols
 from finecomb.core.errors import FormatError, did_you_mean, shorten
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark, Note
-from finecomb.core.scales import option_values
-from finecomb.core.span import TEXT, Span, merge_spans
+from finecomb.core.scales import option_value_by_spelling
+from finecomb.core.span import TEXT_PART, Span, merge_spans
 from finecomb.core.spelling import fold_spelling
 from finecomb.core.study import StudyItem
 from finecomb.formats.atomic_file import sync_to_disk
 from finecomb.formats.base import Format, Options
-from finecomb.formats.source_files import build_record, csv_rows, read_start, resolve_label
+from finecomb.formats.source_files import build_record, iter_csv_rows, read_first_characters, resolve_label_name
 
 COLUMNS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity", "comment")
 _COLUMN_ALIASES = {"doc_id": "docSegId", "seg_id": "globalSegId"}
-"""What files since 2022 call them."""
+"""Column names in files since 2022, by standard name."""
 _OPTIONAL_COLUMNS = ("doc_id", "comment")
 _NO_ERROR_CATEGORY = "no-error"
-SOURCE = "source"
+SOURCE_PART = "source"
 
 
-# --- in ------------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedText:
-    """A text without its tags, the spans that they enclose, and how many tags had no partner."""
+    """A text without its tags, the tagged spans, and the number of unpaired tags."""
 
     text: str
     spans: tuple[Span, ...]
     odd: int
 
     @classmethod
-    def parse(cls, text: str, part: str = TEXT) -> TaggedText:
-        """Take the tags out. A `<v>` that is never closed reaches to the end; a stray `</v>` is ignored.
+    def parse(cls, text: str, part: str = TEXT_PART) -> TaggedText:
+        """Remove the tags. An unclosed `<v>` extends to the end; an unopened `</v>` is ignored.
 
         >>> TaggedText.parse("a <v>b</v> c").spans
         (Span(start=2, end=3, part='text'),)
@@ -62,7 +62,7 @@ class TaggedText:
 
 @dataclass(slots=True)
 class _Row:
-    """One row: which segment, what was marked, and the other cells."""
+    """One row: segment, spans and other cells."""
 
     where: str
     cells: Mapping[str, str]
@@ -79,7 +79,7 @@ class _Row:
 
 
 def read(path: Path, options: Options) -> Iterator[StudyItem]:
-    """Protocol, a document for each segment of each system, raters, and an annotation for each rated segment."""
+    """Read the protocol, a document per segment of each system, raters, and an annotation per rated segment."""
     protocol = options.protocol or protocols.load_shipped("mqm")
     yield protocol
     documents: dict[str, Document] = {}
@@ -103,7 +103,7 @@ def read(path: Path, options: Options) -> Iterator[StudyItem]:
 
 def _read_rows(path: Path) -> Iterator[_Row]:
     names: dict[str, str] = {}
-    for line, row in csv_rows(path, "\t", csv.QUOTE_NONE):
+    for line, row in iter_csv_rows(path, "\t", csv.QUOTE_NONE):
         names = names or _map_columns(list(row), path)
         cells = {ours: row[theirs] for ours, theirs in names.items()}
         where = f"{path}:{line}"
@@ -111,36 +111,39 @@ def _read_rows(path: Path) -> Iterator[_Row]:
             cells[name] = cells[name].strip()
             if not cells[name]:
                 raise FormatError(f"{where}: column {name!r} is empty")
-        yield _Row(where, cells, TaggedText.parse(cells["source"], SOURCE), TaggedText.parse(cells["target"]))
+        yield _Row(where, cells, TaggedText.parse(cells["source"], SOURCE_PART), TaggedText.parse(cells["target"]))
     if not names:
-        raise FormatError(f"{path}: has no rows; expected columns {', '.join(COLUMNS)} with tabs between them")
+        raise FormatError(f"{path}: the file has no rows; expected the tab-separated columns {', '.join(COLUMNS)}")
 
 
 def _map_columns(header: list[str], path: Path) -> dict[str, str]:
-    """Our name -> the file's; columns that we do not know keep theirs."""
+    """Return the column names in the file by standard name; other columns keep their name."""
     names = {name: name if name in header else _COLUMN_ALIASES.get(name, name) for name in COLUMNS}
     for name, theirs in list(names.items()):
         if theirs not in header:
             if name not in _OPTIONAL_COLUMNS:
-                raise FormatError(f"{path}:1: no column {name!r}{did_you_mean(name, header)}")
+                raise FormatError(f"{path}:1: column {name!r} is missing{did_you_mean(name, header)}")
             del names[name]
     return names | {column: column for column in header if column not in names.values()}
 
 
 def _add_document(row: _Row, documents: dict[str, Document]) -> None:
-    """Keep the segment of a row, or see that it is the one we have."""
+    """Store the segment of a row, or check that it equals the stored one."""
     earlier = documents.get(row.document_id)
     if earlier is None:
         meta = {"model": row.cells["system"]} | {
             name: row.cells[name] for name in ("doc", "doc_id", "seg_id") if row.cells.get(name)
         }
-        context = {SOURCE: row.source.text}
+        context = {SOURCE_PART: row.source.text}
         documents[row.document_id] = build_record(
             Document, row.where, id=row.document_id, text=row.target.text, context=context, meta=meta
         )
-    elif (earlier.text, earlier.context[SOURCE]) != (row.target.text, row.source.text):
-        name = "target" if earlier.text != row.target.text else SOURCE
-        raise FormatError(f"{row.where}: column {name!r}: differs from an earlier row of segment {row.document_id!r}")
+    elif (earlier.text, earlier.context[SOURCE_PART]) != (row.target.text, row.source.text):
+        name = "target" if earlier.text != row.target.text else SOURCE_PART
+        raise FormatError(
+            f"{row.where}: column {name!r}: the text differs from an earlier row of segment {row.document_id!r}; use "
+            "the same text in all its rows"
+        )
 
 
 @dataclass(slots=True)
@@ -150,14 +153,16 @@ class _ImportCounts:
 
     def notes(self) -> Iterator[Note]:
         if self.odd:
-            yield Note(text=f"{self.odd:,} tags <v> or </v> have no partner; a <v> then reaches to the end of its text")
+            yield Note(
+                text=(f"{self.odd:,} tags <v> or </v> are unpaired; an unclosed <v> extends to the end of its text")
+            )
         if self.unmarked:
-            yield Note(text=f"{self.unmarked:,} errors mark no words; they were kept without a place")
+            yield Note(text=f"{self.unmarked:,} errors mark no words; they were kept without spans")
 
 
 @dataclass
 class _RaterSegment:
-    """One rater's work on one segment as its rows come."""
+    """One rater's rows on one segment."""
 
     first: _Row
     marks: list[Mark] = field(default_factory=list)
@@ -173,7 +178,7 @@ class _RaterSegment:
             self.comments += [row.cells["comment"]] if row.cells.get("comment") else []
             return
         spans = tuple(sorted(row.target.spans + row.source.spans))
-        texts = {TEXT: row.target.text, SOURCE: row.source.text}
+        texts = {TEXT_PART: row.target.text, SOURCE_PART: row.source.text}
         counts.unmarked += not spans
         mark = build_record(
             Mark,
@@ -182,7 +187,7 @@ class _RaterSegment:
             spans=spans,
             quotes=tuple(span.extract(texts[span.part]) for span in spans),
             unlocated="" if spans else "the file marks no words",
-            label=resolve_label(protocol, row.cells["category"], f"{row.where}: column 'category'"),
+            label=resolve_label_name(protocol, row.cells["category"], f"{row.where}: column 'category'"),
             answers=_parse_answers(row, protocol),
             meta={name: cell for name, cell in row.cells.items() if name not in COLUMNS and cell},
         )
@@ -207,7 +212,7 @@ def _parse_answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
     if grade := row.cells["severity"].strip():
         severity = next((question for question in protocol.questions if question.name == "severity"), None)
         values = (
-            {fold_spelling(word): value for word, value in option_values(severity).items()}
+            {fold_spelling(word): value for word, value in option_value_by_spelling(severity).items()}
             if severity
             else {fold_spelling(grade): grade}
         )
@@ -222,9 +227,9 @@ def _parse_answers(row: _Row, protocol: Protocol) -> dict[str, Any]:
 
 
 def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
-    """Write one row for each mark and one `No-error` row for work without marks.
+    """Write one row per mark and a `No-error` row per annotation without marks.
 
-    The source is the context called `source`, else the only context there is.
+    The source is the context `source`, otherwise the only context.
     """
     documents: dict[str, tuple[int, Document]] = {}
     protocols: dict[str, Protocol] = {}
@@ -235,7 +240,7 @@ def write(items: Iterable[StudyItem], path: Path, options: Options) -> None:
                 protocols[item.id] = item
             elif isinstance(item, Document):
                 documents[item.id] = len(documents) + 1, item
-            elif isinstance(item, Annotation) and item.document in documents:  # an exercise is the protocol's
+            elif isinstance(item, Annotation) and item.document in documents:  # exercises belong to the protocol
                 number, document = documents[item.document]
                 for cells in _annotation_rows(item, document, number, protocols.get(item.protocol)):
                     file.write("\t".join(cells[name] for name in COLUMNS) + "\n")
@@ -247,32 +252,38 @@ def _annotation_rows(
 ) -> Iterator[dict[str, str]]:
     where = f"document {document.id!r}"
     context = document.context
-    source = context.get(SOURCE, next(iter(context.values())) if len(context) == 1 else "")
-    meta = {name: str(document.meta.get(name, default)) for name, default in _default_meta(document, number).items()}
+    source = context.get(SOURCE_PART, next(iter(context.values())) if len(context) == 1 else "")
+    meta = {
+        name: str(document.meta.get(name, default))
+        for name, default in {
+            "model": "unknown",
+            "doc": document.id,
+            "doc_id": str(number),
+            "seg_id": str(number),
+        }.items()
+    }
     base = {name: _check_field(cell, f"{where}: {name}") for name, cell in meta.items()}
     base |= {"rater": _check_field(annotation.annotator, "annotator"), "system": base.pop("model")}
-    texts = {TEXT: _check_field(document.text, f"{where}: text"), SOURCE: _check_field(source, f"{where}: source")}
+    texts = {
+        TEXT_PART: _check_field(document.text, f"{where}: text"),
+        SOURCE_PART: _check_field(source, f"{where}: source"),
+    }
     comment = annotation.meta.get("comment", "")
     none = {"category": "No-error", "severity": "No-error", "comment": _check_field(str(comment), f"{where}: comment")}
     marks = [mark for mark in annotation.marks if mark.label is not None]
     if not marks:
-        yield base | none | {"source": texts[SOURCE], "target": texts[TEXT]}
+        yield base | none | {"source": texts[SOURCE_PART], "target": texts[TEXT_PART]}
     for mark in marks:
         spans = merge_spans(mark.spans)
         tagged = {
-            "source": _insert_tags(texts[SOURCE], spans, SOURCE),
-            "target": _insert_tags(texts[TEXT], spans, TEXT),
+            "source": _insert_tags(texts[SOURCE_PART], spans, SOURCE_PART),
+            "target": _insert_tags(texts[TEXT_PART], spans, TEXT_PART),
         }
         yield base | tagged | _mark_cells(mark, protocol)
 
 
-def _default_meta(document: Document, number: int) -> dict[str, str]:
-    """System, document and segment of a text that does not say them itself."""
-    return {"model": "unknown", "doc": document.id, "doc_id": str(number), "seg_id": str(number)}
-
-
 def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
-    """Category and severity in the spelling of the tables, where the protocol knows it."""
+    """Return the category and severity of a mark in the spelling of the tables, if the protocol defines one."""
     label = protocol.resolve_label(mark.label) if protocol and mark.label and protocol.has_label(mark.label) else None
     category = label.aliases[0] if label and label.aliases else mark.label or ""
     severity = mark.answers.get("severity", "")
@@ -295,29 +306,29 @@ def _mark_cells(mark: Mark, protocol: Protocol | None) -> dict[str, str]:
 
 
 def _insert_tags(text: str, spans: Iterable[Span], part: str) -> str:
-    """`text` with the spans between tags; of several edges at one place, ends come first and omissions next."""
+    """Insert tags around spans; at the same position, ends come first, then omissions."""
     edges = [
         edge
         for span in spans
         if span.part == part
         for edge in ([(span.start, 2, "<v>"), (span.end, 0, "</v>")] if len(span) else [(span.start, 1, "<v></v>")])
     ]
-    pieces, at = [], 0
+    pieces, position = [], 0
     for place, _, tag in sorted(edges):
-        pieces += [text[at:place], tag]
-        at = place
-    return "".join([*pieces, text[at:]])
+        pieces += [text[position:place], tag]
+        position = place
+    return "".join([*pieces, text[position:]])
 
 
 def _check_field(text: str, where: str) -> str:
     if match := re.search(r"[\t\r\n]|</?v>", text):
-        raise FormatError(f"{where}: has {match[0]!r}, which a WMT table cannot hold; write another format")
+        raise FormatError(f"{where}: contains {match[0]!r}, which a WMT table cannot store; use another output format")
     return text
 
 
 def sniff(path: Path) -> bool:
-    """Whether the first line has the columns of such a table."""
-    header = read_start(path).partition("\n")[0].rstrip("\r").split("\t")
+    """Return True if the first line has the columns of an MQM table."""
+    header = read_first_characters(path).partition("\n")[0].rstrip("\r").split("\t")
     return {"system", "rater", "source", "target", "category", "severity"} <= {*header}
 
 

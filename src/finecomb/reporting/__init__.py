@@ -1,1 +1,1 @@
-"""What people look at: texts with their marks in the terminal, tables of counts."""
+"""Reports, tables, figures and marked texts for people to read."""

@@ -1,4 +1,4 @@
-"""A calibration as tables for the terminal and for programs, and as one page for people."""
+"""Calibration results as tables and as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from finecomb.core.estimate import Estimate, Finding
-from finecomb.reporting.page_shell import render_page, table_html
+from finecomb.core.results import Finding
+from finecomb.reporting.figures.figure_model import Axis, Dot
+from finecomb.reporting.figures.svg import row_svg
+from finecomb.reporting.page_shell import render_standalone_page, table_html
 from finecomb.reporting.tables import Row, estimate_row
 from finecomb.statistics.judges.alt_test import AltTest
 from finecomb.statistics.judges.calibration import Calibration
@@ -22,60 +24,81 @@ class CalibrationTable(NamedTuple):
     """One table of a calibration."""
 
     key: str
-    """For the column `section` of the JSON object."""
+    """Value of the column `section` in the JSON output."""
     title: str
     rows: Sequence[Row]
 
 
 def build_calibration_tables(calibration: Calibration) -> list[CalibrationTable]:
-    """Every table of a calibration, the answer first."""
+    """Return all non-empty tables of a calibration, starting with the verdict."""
     measures = ("alpha", "f1", "gamma")
     agreement = [finding for finding in calibration.agreement if finding.columns["measure"] in measures]
     chair = [finding for finding in calibration.agreement if str(finding.columns["measure"]).startswith("one-vs")]
     scores = [dict(row.row()) for row in calibration.scores.rows] if calibration.scores else []
-    every = [
-        CalibrationTable("answer", "May it stand in?", [_verdict_row(calibration)]),
-        CalibrationTable("agreement", "Agreement with people", _comparison_rows(agreement)),
-        CalibrationTable("chair", "One against the rest, the judge in the chair", _comparison_rows(chair)),
-        CalibrationTable("test", "Person by person: the alternative annotator test", list(calibration.test.rows())),
-        CalibrationTable("bias", "Marks and severity beside people's", _estimate_rows(calibration.bias)),
-        CalibrationTable("found", "What it finds of people's marks", _estimate_rows(calibration.found)),
-        CalibrationTable("gold", "Against gold", scores),
-        CalibrationTable("confusion", "Labels: gold in rows, judge in columns", list(calibration.confusion())),
-        CalibrationTable("kinds", "Right, wrong, missed and extra", list(calibration.pairing_type_table())),
-        CalibrationTable("probes", "Reliability", _estimate_rows(calibration.probes)),
+    # omit the columns `measure` and `label`, which are the same in every row
+    worth = [
+        {name: value for name, value in row.items() if name not in ("measure", "label")}
+        for row in _estimate_rows(calibration.worth)
+    ]
+    tables = [
+        CalibrationTable("answer", "Verdict", [_verdict_row(calibration)]),
         CalibrationTable(
-            "worth", "What the judge is worth, in texts that people read", _judge_worth_rows(calibration.worth)
+            "replacement",
+            "Agreement with people (alpha); intervals 95%, of the ratio 90%",
+            [calibration.replacement.row()],
         ),
         CalibrationTable(
-            "cost", "Time and cost", [_drop_undefined_cells(row) for row in calibration.costs if _has_cost(row)]
+            "baselines", "Simple baselines", [baseline.row() for baseline in calibration.replacement.baselines]
+        ),
+        CalibrationTable(
+            "agreement", "Agreement with people, by level, measure and label", _comparison_rows(agreement)
+        ),
+        CalibrationTable(
+            "chair", "Leave-one-out agreement, with the judge replacing one person", _comparison_rows(chair)
+        ),
+        CalibrationTable("test", "Alternative annotator test, by person", list(calibration.test.rows())),
+        CalibrationTable("bias", "Number and severity of marks compared with people", _estimate_rows(calibration.bias)),
+        CalibrationTable("found", "Share of human marks that the judge finds", _estimate_rows(calibration.found)),
+        CalibrationTable("gold", "Comparison with gold", scores),
+        CalibrationTable(
+            "confusion", "Label confusion: gold in rows, judge in columns", list(calibration.gold_confusion_rows())
+        ),
+        CalibrationTable("kinds", "Correct, wrong, missed and extra marks", list(calibration.pairing_type_table())),
+        CalibrationTable("probes", "Reliability", _estimate_rows(calibration.probes)),
+        CalibrationTable("worth", "Marks per text, by estimation method", worth),
+        CalibrationTable(
+            "cost",
+            "Time and cost",
+            [
+                {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
+                for row in calibration.costs
+                if any(
+                    isinstance(row[name], float) and math.isfinite(float(str(row[name])))
+                    for name in ("seconds", "cost")
+                )
+            ],
         ),
     ]
-    return [section for section in every if section.rows]
+    return [section for section in tables if section.rows]
 
 
-def select_summary_tables(every: Sequence[CalibrationTable]) -> list[CalibrationTable]:
-    """What fits a screen: of agreement alpha by label and the rest for all labels together, no confusion tables."""
-    level = next((row["level"] for section in every if section.key == "agreement" for row in section.rows), "")
+def select_summary_tables(tables: Sequence[CalibrationTable]) -> list[CalibrationTable]:
+    """Select the rows that fit on a screen.
+
+    Agreement keeps alpha by label and the other measures for all labels together. Confusion tables are omitted.
+    """
+    level = next((row["level"] for section in tables if section.key == "agreement" for row in section.rows), "")
     filters: Mapping[str, Callable[[Row], bool]] = {
         "agreement": lambda row: row["label"] == "any" or (row["measure"], row["level"]) == ("alpha", level),
         "chair": lambda row: row["label"] == "any" and row["level"] == level,
         "gold": lambda row: row["label"] in ("any", "typed"),
     }
-    chosen = [
-        section._replace(rows=[row for row in section.rows if section.key not in filters or filters[section.key](row)])
-        for section in every
+    return [
+        section._replace(rows=rows)
+        for section in tables
         if section.key not in ("answer", "confusion", "kinds")
+        and (rows := [row for row in section.rows if section.key not in filters or filters[section.key](row)])
     ]
-    return [section for section in chosen if section.rows]
-
-
-def select_figure_findings(calibration: Calibration) -> list[Finding]:
-    """What a figure of a calibration shows: agreement of people and of the judge by label, at the first level."""
-    alphas = [finding for finding in calibration.agreement if finding.columns["measure"] == "alpha"]
-    level = alphas[0].columns["level"] if alphas else ""
-    of_level = [finding for finding in alphas if finding.columns["level"] == level]
-    return [finding for finding in of_level if finding.columns["who"] in ("people", "judge")] or list(calibration.bias)
 
 
 def _verdict_row(calibration: Calibration) -> Row:
@@ -96,80 +119,72 @@ def _estimate_rows(findings: Iterable[Finding]) -> list[Row]:
     return [estimate_row(finding.estimate, **finding.columns) for finding in findings]
 
 
-def _judge_worth_rows(findings: Iterable[Finding]) -> list[Row]:
-    """Marks per text by each method, without what only programs read."""
-    hidden = ("measure", "label")
-    return [{name: value for name, value in row.items() if name not in hidden} for row in _estimate_rows(findings)]
-
-
 def _comparison_rows(findings: Sequence[Finding]) -> list[Row]:
-    """People, judge and their difference side by side, one row for each level, measure and label."""
+    """Return one row per level, measure and label: the value for people, that for the judge, and the difference."""
     rows: dict[tuple[object, ...], dict[str, object]] = {}
     for finding in findings:
         columns = finding.columns
         key = columns["level"], columns["measure"], columns["label"]
         row = rows.setdefault(key, dict(zip(("level", "measure", "label"), key, strict=True)))
-        who = str(columns["who"])
-        row[who] = finding.estimate.value
-        row |= {f"{who}_low": finding.estimate.low, f"{who}_high": finding.estimate.high}
+        side = str(columns["who"])
+        row[side] = finding.estimate.value
+        row |= {f"{side}_low": finding.estimate.low, f"{side}_high": finding.estimate.high}
         if "verdict" in columns:
             row["verdict"] = columns["verdict"]
     return list(rows.values())
 
 
-def format_intervals(rows: Iterable[Row]) -> list[Row]:
-    """Rows with each interval in the cell of its number: `0.412 [0.380, 0.450]`."""
-    return [_format_row_intervals(row) for row in rows]
+def merge_intervals_into_cells(rows: Iterable[Row]) -> list[Row]:
+    """Merge each interval into the cell of its value: `0.412 [0.380, 0.450]`."""
+    merged: list[Row] = []
+    for row in rows:
+        cells: dict[str, object] = {}
+        for name, value in row.items():
+            if name.endswith(("_low", "_high")) or name in ("low", "high", "signature"):
+                continue
+            ends = [
+                row.get(f"{name}_{end}", row.get(end) if name in ("value", "advantage") else None)
+                for end in ("low", "high")
+            ]
+            if all(isinstance(number, float) and math.isfinite(number) for number in (value, *ends)):
+                cells[name] = f"{value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+            else:
+                cells[name] = value
+        merged.append(cells)
+    return merged
 
 
-def _format_row_intervals(row: Row) -> Row:
-    cells: dict[str, object] = {}
-    for name, value in row.items():
-        if name.endswith(("_low", "_high")) or name in ("low", "high", "signature"):
-            continue
-        ends = [
-            row.get(f"{name}_{end}", row.get(end) if name in ("value", "advantage") else None)
-            for end in ("low", "high")
-        ]
-        cells[name] = _format_with_interval(value, ends)
-    return cells
+# --- HTML page ---------------------------------------------------------------------------------------------------
 
 
-def _format_with_interval(value: object, ends: Sequence[object]) -> object:
-    numbers = [end for end in ends if isinstance(end, float) and math.isfinite(end)]
-    if not isinstance(value, float) or len(numbers) != 2 or not math.isfinite(value):
-        return value
-    return f"{value:.3f} [{numbers[0]:.3f}, {numbers[1]:.3f}]"
-
-
-def _has_cost(row: Mapping[str, object]) -> bool:
-    return any(isinstance(row[name], float) and math.isfinite(float(str(row[name]))) for name in ("seconds", "cost"))
-
-
-def _drop_undefined_cells(row: Mapping[str, object]) -> Row:
-    return {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
-
-
-# --- the page ----------------------------------------------------------------------------------------------------
-
-
-def calibration_page(calibration: Calibration, stale: Sequence[StaleCondition] = ()) -> str:
-    """One page that says whether a judge may stand in, with figures and tables; it needs no script and no network."""
+def calibration_page_html(calibration: Calibration, stale: Sequence[StaleCondition] = ()) -> str:
+    """Return an HTML page with the verdict, figures and tables of a calibration; it needs no script and no network."""
     parts = [
         f"<h1>{escape(calibration_headline(calibration))}</h1>",
         f'<p class="words">{escape(calibration.paragraph)}</p>',
+        f'<div class="two">{_agreement_figure_html(calibration)}{_alt_test_figure_html(calibration.test)}</div>',
     ]
-    parts.append(f'<div class="two">{_agreement_figure(calibration)}{_alt_test_figure(calibration.test)}</div>')
-    skipped = {"answer", "test"}
     for section in build_calibration_tables(calibration):
-        if section.key not in skipped:
-            parts.append(
-                _section_html(section.title, f'<div class="scroll">{table_html(format_intervals(section.rows))}</div>')
-            )
-    parts.append(_section_html("Contract", _validity_tables_html(calibration, stale)))
-    notes = "".join(f'<p class="cap">{escape(note)}</p>' for note in calibration.notes)
-    parts.append(f'{notes}<p class="cap">{escape(str(calibration.signature))}</p>')
-    return render_page(f"{calibration.judge}: {calibration.verdict}", "".join(parts))
+        if section.key not in ("answer", "test"):
+            table = table_html(merge_intervals_into_cells(section.rows))
+            parts.append(_section_html(section.title, f'<div class="scroll">{table}</div>'))
+    binding = calibration.binding
+    facts: list[Row] = [
+        {"what": "judge", "value": binding.judge},
+        {"what": "model", "value": binding.model or "unknown"},
+        {"what": "prompt", "value": binding.prompt or "none"},
+        {"what": "protocol", "value": binding.protocol},
+        {"what": "valid for", "value": ", ".join(calibration.labels) or calibration.verdict},
+        {"what": "systems", "value": ", ".join(calibration.systems) or "unknown"},
+        {"what": "hash", "value": binding.hash},
+    ]
+    conditions: list[Row] = [
+        {"no longer valid when": condition.condition, "now": condition.state, "detail": condition.detail}
+        for condition in stale
+    ]
+    parts.append(_section_html("Validity", table_html(facts) + (table_html(conditions) if conditions else "")))
+    parts += [f'<p class="cap">{escape(note)}</p>' for note in (*calibration.notes, str(calibration.signature))]
+    return render_standalone_page(f"{calibration.judge}: {calibration.verdict}", "".join(parts))
 
 
 def _section_html(title: str, body: str, caption: str = "") -> str:
@@ -177,140 +192,83 @@ def _section_html(title: str, body: str, caption: str = "") -> str:
     return f'<section class="sheet"><h2>{escape(title)}</h2>{under}{body}</section>'
 
 
-def _agreement_figure(calibration: Calibration) -> str:
+def _agreement_figure_html(calibration: Calibration) -> str:
     first = calibration.agreement[0].columns["level"] if calibration.agreement else ""
     rows = [
         row for row in _comparison_rows(calibration.agreement) if row["measure"] == "alpha" and row["level"] == first
     ]
     if not rows:
         return ""
-    scale = _FigureScale(
-        min(0.0, *(_float_or_nan(row[f"{who}_low"]) for row in rows for who in ("people", "judge"))), 1.0
-    )
+    lowest = min(0.0, *(_float_or_nan(row[f"{side}_low"]) for row in rows for side in ("people", "judge")))
+    axis = Axis(lowest, 1, (), 2, reference=0, inset=8)
     cells = [
         {
             "label": row["label"],
-            "": scale.people_and_judge_svg(row),
-            "people": _format_number(row["people"]),
-            "judge": _format_number(row["judge"]),
+            "": row_svg(
+                [
+                    Dot(
+                        _float_or_nan(row[side]),
+                        side,
+                        _float_or_nan(row[f"{side}_low"]),
+                        _float_or_nan(row[f"{side}_high"]),
+                        open=side == "people",
+                    )
+                    for side in ("people", "judge")
+                ],
+                axis,
+                _FIGURE_WIDTH,
+                34,
+                f"people {_format_two_decimals(row['people'])}, judge {_format_two_decimals(row['judge'])}",
+                responsive=False,
+            ),
+            "people": _format_two_decimals(row["people"]),
+            "judge": _format_two_decimals(row["judge"]),
             "verdict": row.get("verdict", ""),
         }
         for row in rows
     ]
-    caption = "Open: people among themselves; filled: judge with people. Alpha of tokens, 95% intervals."
-    return _section_html("Agreement by label", f'<div class="scroll">{_figure_table_html(cells)}</div>', caption)
+    caption = (
+        "Open dots: agreement between people. Filled dots: agreement of the judge with people. "
+        f"Krippendorff's alpha, {first} level, 95% intervals."
+    )
+    return _section_html("Agreement by label", f'<div class="scroll">{_figure_rows_html(cells)}</div>', caption)
 
 
-def _alt_test_figure(test: AltTest) -> str:
-    scale = _FigureScale(0.0, 1.0)
+def _alt_test_figure_html(test: AltTest) -> str:
+    axis = Axis(0, 1, (), 2, reference=0.5, inset=8)
     ranked = sorted(test.people, key=lambda person: -person.advantage.value)
     cells = [
         {
             "person": person.person,
-            "": scale.estimate_svg(person.advantage, 0.5),
+            "": row_svg(
+                [Dot(person.advantage.value, "", person.advantage.low, person.advantage.high)],
+                axis,
+                _FIGURE_WIDTH,
+                _ROW_HEIGHT,
+                person.advantage.short(2),
+                responsive=False,
+            ),
             "judge at least as close": person.advantage.short(2),
             "wins": "wins" if person.wins else "no",
         }
         for person in ranked
     ]
     caption = (
-        "Leave one person out. How often is the judge at least as close to the others as that person is? "
-        f"{test.epsilon:g} is allowed for its lower cost."
+        "Share of items on which the judge is at least as close to the other people as the named person is. "
+        f"Epsilon = {test.epsilon:g} allows for the lower cost of the judge."
     )
-    return _section_html("Person by person", f'<div class="scroll">{_figure_table_html(cells)}</div>', caption)
-
-
-def _validity_tables_html(calibration: Calibration, stale: Sequence[StaleCondition]) -> str:
-    binding = calibration.binding
-    facts: list[Row] = [
-        {"what": "judge", "value": binding.judge},
-        {"what": "model", "value": binding.model or "not known"},
-        {"what": "prompt", "value": binding.prompt or "none"},
-        {"what": "protocol", "value": binding.protocol},
-        {"what": "holds for", "value": ", ".join(calibration.labels) or calibration.verdict},
-        {"what": "texts of", "value": ", ".join(calibration.systems) or "not known"},
-        {"what": "hash", "value": binding.hash},
-    ]
-    conditions: list[Row] = [
-        {"stale when": condition.condition, "now": condition.state, "detail": condition.detail} for condition in stale
-    ]
-    return table_html(facts) + (table_html(conditions) if conditions else "")
-
-
-class _FigureScale(NamedTuple):
-    """From numbers to places in a small figure."""
-
-    low: float
-    high: float
-
-    def x_position(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        return 8 + (_FIGURE_WIDTH - 16) * min(max(share, 0.0), 1.0)
-
-    def interval_svg(self, value: float, low: float, high: float, y: float, filled: bool) -> str:
-        """A dot with its line."""
-        if not math.isfinite(value):
-            return ""
-        ends = (low, high) if math.isfinite(low) and math.isfinite(high) else (value, value)
-        line = _line(
-            self.x_position(ends[0]),
-            self.x_position(ends[1]),
-            y,
-            y,
-            'stroke="currentColor" stroke-width="2" stroke-linecap="round"',
-        )
-        fill = "currentColor" if filled else "var(--paper)"
-        dot = (
-            f'<circle cx="{self.x_position(value):.1f}" cy="{y}" r="4.5" fill="{fill}" stroke="currentColor" '
-            'stroke-width="2"/>'
-        )
-        return line + dot
-
-    def svg_element(self, inside: str, height: int, name: str, mark: float | None = None) -> str:
-        rule = ""
-        if mark is not None:
-            rule = _line(
-                self.x_position(mark), self.x_position(mark), 0, height, 'stroke="var(--edge)" stroke-dasharray="3 3"'
-            )
-        size = f'width="{_FIGURE_WIDTH}" height="{height}" viewBox="0 0 {_FIGURE_WIDTH} {height}"'
-        return f'<svg {size} role="img" aria-label="{escape(name)}">{rule}{inside}</svg>'
-
-    def people_and_judge_svg(self, row: Row) -> str:
-        """People open above, the judge filled below."""
-        parts = []
-        for who, y, filled in (("people", 8, False), ("judge", 26, True)):
-            parts.append(
-                self.interval_svg(
-                    _float_or_nan(row[who]),
-                    _float_or_nan(row[f"{who}_low"]),
-                    _float_or_nan(row[f"{who}_high"]),
-                    y,
-                    filled,
-                )
-            )
-        return self.svg_element(
-            "".join(parts), 34, f"people {_format_number(row['people'])}, judge {_format_number(row['judge'])}", 0.0
-        )
-
-    def estimate_svg(self, estimate: Estimate, mark: float) -> str:
-        """One filled dot."""
-        inside = self.interval_svg(estimate.value, estimate.low, estimate.high, _ROW_HEIGHT / 2, filled=True)
-        return self.svg_element(inside, _ROW_HEIGHT, estimate.short(2), mark)
-
-
-def _line(x1: float, x2: float, y1: float, y2: float, look: str) -> str:
-    return f'<line x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:g}" y2="{y2:g}" {look}/>'
+    return _section_html("Alternative annotator test", f'<div class="scroll">{_figure_rows_html(cells)}</div>', caption)
 
 
 def _float_or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _format_number(value: object) -> str:
+def _format_two_decimals(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) and math.isfinite(value) else "–"
 
 
-def _figure_table_html(rows: Sequence[Mapping[str, object]]) -> str:
+def _figure_rows_html(rows: Sequence[Mapping[str, object]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
     body = "".join(
         "<tr>"

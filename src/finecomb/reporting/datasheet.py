@@ -1,31 +1,36 @@
-"""The datasheet of a human evaluation: what a reader must know to judge or repeat it, filled from what the study knows.
+"""Datasheet of a human evaluation, filled from the study.
 
-What it asks follows the human evaluation datasheet of Shimorina and Belz (2022) in substance, in our own words. A field
-that the study cannot answer stays a question, so that it is seen and not guessed.
+The questions follow the Human Evaluation Datasheet of Shimorina and Belz (2022) in our own words. A question that the
+study cannot answer stays open for an author to answer; nothing is guessed.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
 import polars as pl
 
-from finecomb.collection.pay import compute_earnings, study_cost
-from finecomb.core.estimate import Estimate
+from finecomb.collection.pay import compute_earnings, study_cost_so_far
 from finecomb.core.frames import meta_entry, parse_json_object
 from finecomb.core.protocol import Protocol
-from finecomb.core.study import Study
-from finecomb.core.tokens import words
-from finecomb.statistics.measures.study_counts import document_meta_names
-from finecomb.version import __version__
+from finecomb.core.results import Estimate
+from finecomb.core.study import Study, document_meta_names
+from finecomb.core.tokens import count_words
+from finecomb.reporting.figures.figure_model import format_count_with_noun
+from finecomb.version import signature_version
 
 DatasheetFormat = Literal["markdown", "json", "latex"]
 HUMAN_KINDS = ("human", "pooled")
+_NO_QUALIFICATION = "No qualification test."
+_HUMAN_SYSTEM = "human"  # `meta.model` of texts written by people
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,157 +40,196 @@ class DatasheetField:
     section: str
     question: str
     answer: str
-    """Empty where the study does not know."""
+    """Answer to the question; empty if the study does not contain it."""
     source: str
-    """Where in the study the answer comes from."""
+    """Part of the study that the answer comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """All questions of the datasheet, answered or open."""
+    """All questions of a datasheet, answered or open."""
 
     title: str
     fields: tuple[DatasheetField, ...]
 
     @property
     def open_fields(self) -> list[DatasheetField]:
-        """What somebody has to answer by hand."""
+        """Questions that an author must answer by hand."""
         return [field for field in self.fields if not field.answer]
 
     @property
     def filled_share(self) -> float:
-        """The share of fields that are filled."""
+        """Share of questions with an answer."""
         return 1 - len(self.open_fields) / len(self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class DatasheetSource:
-    """What the datasheet is written from."""
+    """Inputs of a datasheet."""
 
     study: Study
     protocol: Protocol | None
     alpha: Estimate | None = None
-    """Agreement of people on any mark, where it was computed."""
+    """Agreement of people on any mark, if computed."""
     analysis: Sequence[str] = ()
-    """Signatures of the numbers that are reported."""
+    """Signatures of the reported numbers."""
     licence: str = ""
-    """Under which licence texts and annotations are shared."""
+    """Licence of the texts and annotations."""
 
     @property
     def work_without_gold(self) -> Study:
-        """What was handed in and counts, by whoever judged; gold is made from it and is no judge."""
+        """Submitted work except gold, which is merged from the other annotations."""
         study = self.study.submitted_work()
         judges = study.annotators.filter(pl.col("kind") != "gold")["id"]
         return study.filter_annotations(pl.col("annotator").is_in(judges.implode()))
 
     @property
     def human_annotators(self) -> pl.DataFrame:
-        """Annotators who are people."""
+        """Human annotators, including annotators that pool several people."""
         return self.study.annotators.filter(pl.col("kind").is_in(HUMAN_KINDS))
 
 
-AnswerFunction = Callable[[DatasheetSource], str]
-
-
 def build_datasheet(evidence: DatasheetSource) -> Datasheet:
-    """The datasheet of a study."""
+    """Answer every question of the datasheet that the study can answer."""
     title = evidence.study.settings.title or "Untitled study"
-    fields = [
-        DatasheetField(section, question, answer(evidence) if answer else "", source)
-        for section, question, source, answer in QUESTIONS
+    sections = (_text_fields, _evaluator_fields, _design_fields, _result_fields)
+    return Datasheet(title, tuple(DatasheetField(*row) for rows in sections for row in rows(evidence)))
+
+
+# --- answers from the study --------------------------------------------------------------------------------------
+
+
+FieldRow = tuple[str, str, str, str]
+"""Section, question, answer and source of a `DatasheetField`."""
+
+
+def _text_fields(evidence: DatasheetSource) -> list[FieldRow]:
+    """Answer the questions on the purpose, the texts and their sampling."""
+    protocol, study, section = evidence.protocol, evidence.study, "Texts and systems"
+    names = [name for name in document_meta_names(study) if name in _DECODING_PARAMETERS]
+    values = {name: sorted(set(study.documents.select(meta_entry(name))[name].drop_nulls())) for name in names}
+    inputs = Counter(name for cell in study.documents["context"].drop_nulls() for name in parse_json_object(cell))
+    if data := study.documents["data"].drop_nulls().len():
+        inputs["structured data"] += data
+    lengths = [count_words(text) for text in study.documents["text"]]
+    length = f"{min(lengths):,} to {max(lengths):,} words, median {statistics.median(lengths):,.0f}" if lengths else ""
+    decoding = "; ".join(f"{name}: {', '.join(present)}" for name, present in values.items() if present)
+    annotations = evidence.work_without_gold.annotations
+    evaluated = (
+        f"{annotations['document'].n_unique():,} of {len(study.documents):,} texts were evaluated, in "
+        f"{len(annotations):,} annotations"
+    )
+    return [
+        ("Purpose", "What is the title of the study?", study.settings.title, "settings"),
+        ("Purpose", "What does the study measure?", protocol.summary if protocol else "", "protocol"),
+        (
+            "Purpose",
+            "Which method does the study follow?",
+            (protocol.source or protocol.title) if protocol else "",
+            "protocol",
+        ),
+        ("Purpose", "Where is the study published, and who is the contact?", "", ""),
+        (section, "Which systems were evaluated?", _list_text_counts(_count_texts_by_system(evidence)), "documents"),
+        (section, "Which decoding parameters did the systems use?", decoding, "documents"),
+        (section, "What input did the systems receive?", _list_text_counts(inputs), "documents"),
+        (section, "How long are the texts?", length, "documents"),
+        (section, "What language are the texts in?", "", ""),
+        ("Sampling", "How many texts were evaluated?", evaluated, "annotations"),
+        ("Sampling", "How were the texts selected?", "", ""),
+        ("Sampling", "How was the number of texts determined (power, budget)?", "", ""),
     ]
-    return Datasheet(title, tuple(fields))
-
-
-# --- answers -----------------------------------------------------------------------------------------------------
-
-
-def _answer_from_protocol(read: Callable[[Protocol], str]) -> AnswerFunction:
-    return lambda evidence: read(evidence.protocol) if evidence.protocol else ""
-
-
-def _describe_systems(evidence: DatasheetSource) -> str:
-    if "model" not in document_meta_names(evidence.study):
-        return ""
-    counted = Counter(evidence.study.documents.select(meta_entry("model"))["model"].drop_nulls())
-    return "; ".join(f"{name} ({count:,} texts)" for name, count in sorted(counted.items()))
-
-
-def _describe_decoding(evidence: DatasheetSource) -> str:
-    names = [name for name in document_meta_names(evidence.study) if name in _DECODING_PARAMETERS]
-    values = {name: sorted(set(evidence.study.documents.select(meta_entry(name))[name].drop_nulls())) for name in names}
-    return "; ".join(f"{name}: {', '.join(present)}" for name, present in values.items() if present)
 
 
 _DECODING_PARAMETERS = ("top_p", "top_k", "temperature", "frequency_penalty", "beam", "seed", "prompt_id", "decoding")
 
 
-def _describe_text_lengths(evidence: DatasheetSource) -> str:
-    lengths = [len(words(text)) for text in evidence.study.documents["text"]]
-    if not lengths:
-        return ""
-    return f"{min(lengths):,} to {max(lengths):,} words, median {statistics.median(lengths):,.0f}"
+def _list_text_counts(counts: Mapping[str, int]) -> str:
+    return "; ".join(f"{name} ({format_count_with_noun(count, 'text')})" for name, count in counts.items())
 
 
-def _describe_inputs(evidence: DatasheetSource) -> str:
-    names = Counter(
-        name for cell in evidence.study.documents["context"].drop_nulls() for name in parse_json_object(cell)
-    )
-    data = evidence.study.documents["data"].drop_nulls().len()
-    parts = [f"{name} ({count:,} texts)" for name, count in names.items()]
-    return "; ".join([*parts, *([f"structured data ({data:,} texts)"] if data else [])])
+def _count_texts_by_system(evidence: DatasheetSource) -> dict[str, int]:
+    if "model" not in document_meta_names(evidence.study):
+        return {}
+    counts = Counter(evidence.study.documents.select(meta_entry("model"))["model"].drop_nulls())
+    return dict(sorted(counts.items()))
 
 
-def _describe_judged_texts(evidence: DatasheetSource) -> str:
-    read = evidence.work_without_gold.annotations["document"].n_unique()
-    total, passes = len(evidence.study.documents), len(evidence.work_without_gold.annotations)
-    return f"{read:,} of {total:,} texts were judged, {passes:,} times in all"
-
-
-def _describe_annotators(evidence: DatasheetSource) -> str:
+def _evaluator_fields(evidence: DatasheetSource) -> list[FieldRow]:
+    study, protocol, people = evidence.study, evidence.protocol, evidence.human_annotators
     active = set(evidence.work_without_gold.annotations["annotator"])
-    kinds = Counter(kind for id, kind in evidence.study.annotators.select("id", "kind").iter_rows() if id in active)
-    return "; ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-
-
-def _describe_platform(evidence: DatasheetSource) -> str:
-    settings = evidence.study.settings.recruitment
-    used = sorted({name for name in evidence.human_annotators["platform"] if name} | ({settings.platform} - {""}))
-    return ", ".join(used)
+    kinds = Counter(kind for id, kind in study.annotators.select("id", "kind").iter_rows() if id in active)
+    platforms = {*people["platform"], study.settings.recruitment.platform} - {"", None}
+    pay, hourly = _describe_pay(evidence), ""
+    if protocol and pay:
+        spent = study_cost_so_far(study.settings, compute_earnings(study, (), protocol))
+        hourly = f"Median {study.settings.currency} {spent.per_hour:.2f} per hour" if spent.per_hour else ""
+    consent = "Requested before the study starts; the protocol contains the wording."
+    answers = [parse_json_object(cell) for cell in people["survey"].drop_nulls()]
+    names = ", ".join(sorted({name for survey in answers for name in survey}))
+    survey = f"{format_count_with_noun(len(answers), 'person', 'people')} answered a survey on: {names}."
+    rows = [
+        (
+            "How many evaluators of each type took part?",
+            "; ".join(f"{count:,} {kind}" for kind, count in kinds.items()),
+            "annotators",
+        ),
+        ("Where were evaluators recruited?", ", ".join(sorted(platforms)), "annotators"),
+        ("How were evaluators paid?", pay, "settings"),
+        ("What was the hourly pay?", hourly, "annotations"),
+        ("How was consent obtained?", consent if protocol and protocol.consent else "", "protocol"),
+        ("What is known about the evaluators?", survey if names else "", "annotators"),
+        ("Do the evaluators know the authors or the systems?", "", ""),
+    ]
+    return [("Evaluators", *row) for row in rows]
 
 
 def _describe_pay(evidence: DatasheetSource) -> str:
     settings = evidence.study.settings
     if settings.price is None and not settings.base_pay:
         return ""
-    parts = [f"{settings.currency} {settings.price:.2f} for each annotation"] if settings.price is not None else []
+    parts = [f"{settings.currency} {settings.price:.2f} per annotation"] if settings.price is not None else []
     if settings.base_pay:
-        parts.append(f"{settings.currency} {settings.base_pay:.2f} for taking part")
+        parts.append(f"{settings.currency} {settings.base_pay:.2f} base pay")
     if settings.fees:
-        parts.append(f"platform fees of {settings.fees:.0%} on top")
+        parts.append(f"platform fees of {settings.fees:.0%} in addition")
     return "; ".join(parts)
 
 
-def _describe_hourly_pay(evidence: DatasheetSource) -> str:
-    if evidence.protocol is None or not _describe_pay(evidence):
-        return ""
-    spent = study_cost(evidence.study.settings, compute_earnings(evidence.study, (), evidence.protocol))
-    return f"{evidence.study.settings.currency} {spent.per_hour:.2f}, median over people" if spent.per_hour else ""
-
-
-def _describe_consent(evidence: DatasheetSource) -> str:
-    if evidence.protocol is None or not evidence.protocol.consent:
-        return ""
-    return "Asked before anything else; the wording is in the protocol."
-
-
-def _describe_training(evidence: DatasheetSource) -> str:
-    protocol, skipped = evidence.protocol, evidence.study.settings.skip
-    if protocol is None or protocol.training is None:
-        return "None." if protocol else ""
-    if "training" in skipped:
-        return "The protocol's training was left out."
-    return f"{len(protocol.training.exercises)} exercises with feedback before the work."
+def _design_fields(evidence: DatasheetSource) -> list[FieldRow]:
+    """Answer the questions on the training of evaluators and the design."""
+    protocol, settings = evidence.protocol, evidence.study.settings
+    if protocol is None:
+        training = ""
+    elif protocol.training is None:
+        training = "No training."
+    elif "training" in settings.skip:
+        training = "No training; the training of the protocol was skipped."
+    else:
+        count = format_count_with_noun(len(protocol.training.exercises), "exercise")
+        training = f"{count} with feedback before the main task."
+    qualification = "Was there a qualification test, and how many evaluators passed?"
+    balance = f", balanced over {', '.join(settings.strata)}" if settings.strata else ""
+    assignment = (
+        f"Texts with the fewest annotators first{balance}, ties broken by seed {settings.seed}. "
+        "No annotator judges a text twice."
+    )
+    if settings.offer is None:
+        suggestions = "No. Annotators saw no machine annotations."
+    else:
+        share = f"{settings.offer.blind:.0%} of the texts"
+        suggestions = f"Yes. Marks of {settings.offer.annotator} were shown as suggestions, except on {share}."
+    times = evidence.study.annotations["submitted"].drop_nulls().to_list()
+    dates = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else ""
+    return [
+        ("Training", "How were evaluators trained?", training, "protocol"),
+        ("Training", qualification, _describe_qualification(evidence), "annotators"),
+        ("Design", "How many evaluators judged each text?", _describe_annotators_per_text(evidence), "annotations"),
+        ("Design", "How were texts assigned to evaluators?", assignment, "settings"),
+        ("Design", "Did evaluators see machine suggestions?", suggestions, "settings"),
+        ("Design", "How long did a text take?", _describe_time_per_text(evidence), "annotations"),
+        ("Design", "When were the annotations collected?", dates, "annotations"),
+        ("Design", "Which interface was used?", f"Finecomb {signature_version()}", "version"),
+    ]
 
 
 def _describe_qualification(evidence: DatasheetSource) -> str:
@@ -193,74 +237,70 @@ def _describe_qualification(evidence: DatasheetSource) -> str:
     if protocol is None:
         return ""
     if protocol.qualification is None or "qualification" in evidence.study.settings.skip:
-        return "None."
+        return _NO_QUALIFICATION
     results = [parse_json_object(cell) for cell in evidence.human_annotators["qualification"].drop_nulls()]
     passed = sum(bool(result.get("passed")) for result in results)
-    tried = f"; {passed:,} of {len(results):,} who took it passed" if results else ""
-    return f"A test of {len(protocol.qualification.parts)} parts, {protocol.qualification.attempts} attempts{tried}."
-
-
-def _describe_survey(evidence: DatasheetSource) -> str:
-    answers = [parse_json_object(cell) for cell in evidence.human_annotators["survey"].drop_nulls()]
-    names = sorted({name for survey in answers for name in survey})
-    return f"{len(answers):,} people answered: {', '.join(names)}." if names else ""
+    tried = f"; {passed:,} of {len(results):,} people who took it passed" if results else ""
+    return (
+        f"A test of {format_count_with_noun(len(protocol.qualification.parts), 'part')} with at most "
+        f"{format_count_with_noun(protocol.qualification.attempts, 'attempt')}{tried}."
+    )
 
 
 def _describe_annotators_per_text(evidence: DatasheetSource) -> str:
-    readers = (
+    annotator_counts = (
         evidence.work_without_gold.annotations.group_by("document")
         .agg(pl.col("annotator").n_unique())["annotator"]
         .to_list()
     )
-    if not readers:
+    if not annotator_counts:
         return ""
     planned = evidence.study.settings.annotators
-    aim = f"; {planned} were planned" if planned else ""
-    return f"{min(readers)} to {max(readers)} annotators for each text, median {statistics.median(readers):g}{aim}"
-
-
-def _describe_assignment(evidence: DatasheetSource) -> str:
-    settings = evidence.study.settings
-    balance = f", balanced over {', '.join(settings.strata)}" if settings.strata else ""
-    return f"Texts with fewest annotators first{balance}, ties by seed {settings.seed}; nobody judges a text twice."
+    aim = f"; {planned} planned" if planned else ""
+    fewest, most = min(annotator_counts), max(annotator_counts)
+    if fewest == most:
+        return f"{format_count_with_noun(most, 'annotator')} per text{aim}"
+    return f"{fewest} to {most} annotators per text, median {statistics.median(annotator_counts):g}{aim}"
 
 
 def _describe_time_per_text(evidence: DatasheetSource) -> str:
     seconds = evidence.work_without_gold.annotations["active_seconds"].drop_nulls().to_list()
-    return f"Median {statistics.median(seconds):.0f} s at the keyboard for each text." if seconds else ""
+    return f"The median active time per text was {statistics.median(seconds):.0f} s." if seconds else ""
 
 
-def _describe_dates(evidence: DatasheetSource) -> str:
-    times = evidence.study.annotations["submitted"].drop_nulls().to_list()
-    return f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d}" if times else ""
-
-
-def _describe_machine_suggestions(evidence: DatasheetSource) -> str:
-    offer = evidence.study.settings.offer
-    if offer is None:
-        return "No: annotators saw no machine's marks."
-    return f"Marks of {offer.annotator} were offered; {offer.blind:.0%} of the texts were shown without."
-
-
-def _describe_criteria(protocol: Protocol) -> str:
-    labels = ", ".join(label.title or label.name for label in protocol.labels)
-    questions = ", ".join(question.name for question in protocol.document_questions)
-    return "; ".join(
-        part
-        for part in (f"kinds of error: {labels}" if labels else "", f"questions: {questions}" if questions else "")
-        if part
+def _result_fields(evidence: DatasheetSource) -> list[FieldRow]:
+    """Answer the questions on criteria, quality control, analysis, ethics and data."""
+    protocol, alpha, checks = evidence.protocol, evidence.alpha, evidence.study.settings.attention_checks
+    criteria = scales = instructions = ""
+    if protocol:
+        labels = ", ".join(label.title or label.name for label in protocol.labels)
+        asked = ", ".join(question.name for question in protocol.document_questions)
+        named = (("error types", labels), ("questions", asked))
+        criteria = "; ".join(f"{name}: {words}" for name, words in named if words)
+        questions = [*protocol.questions, *protocol.unit_questions, *protocol.document_questions]
+        scales = "; ".join(dict.fromkeys(f"{question.name}: {question.scale}" for question in questions))
+        instructions = f"In the protocol {protocol.id}, stored with the study as protocols/{protocol.id}.yaml"
+    attention = f"{format_count_with_noun(len(checks), 'hidden text')} with known answers." if checks else "None."
+    agreement = f"Krippendorff's alpha on words, all error types together: {alpha.short()}" if alpha else ""
+    reported = "Which statistics are reported, with which settings and seeds?"
+    content = "the answers to the survey" if protocol and protocol.survey else "no other data about people"
+    personal = (
+        f"The study contains the annotations and {content}. Platform IDs are stored separately and can be deleted."
     )
-
-
-def _describe_scales(protocol: Protocol) -> str:
-    questions = [*protocol.questions, *protocol.unit_questions, *protocol.document_questions]
-    parts = [f"{question.name}: {question.scale}" for question in questions]
-    return "; ".join(dict.fromkeys(parts))
-
-
-def _describe_attention_checks(evidence: DatasheetSource) -> str:
-    checks = evidence.study.settings.attention_checks
-    return f"{len(checks)} hidden texts whose answers are known." if checks else "None."
+    return [
+        ("Criteria", "Which criteria were judged?", criteria, "protocol"),
+        ("Criteria", "Which response scales were used?", scales, "protocol"),
+        ("Criteria", "Where are the full instructions?", instructions, "protocol"),
+        ("Quality control", "Which attention checks were used?", attention, "settings"),
+        ("Quality control", "What was excluded, and why?", _describe_exclusions(evidence), "annotations"),
+        ("Analysis", "What is the inter-annotator agreement?", agreement, "agree"),
+        ("Analysis", reported, "; ".join(dict.fromkeys(evidence.analysis)), "signatures"),
+        ("Ethics", "Was there an ethics review?", "", ""),
+        ("Ethics", "Which personal data are stored?", personal, "study"),
+        ("Ethics", "Could the texts harm evaluators?", "", ""),
+        ("Data", "What is the licence of the texts and annotations?", evidence.licence, "settings"),
+        ("Data", "Where are the texts and annotations published?", "", ""),
+    ]
 
 
 def _describe_exclusions(evidence: DatasheetSource) -> str:
@@ -271,107 +311,25 @@ def _describe_exclusions(evidence: DatasheetSource) -> str:
         str(parse_json_object(cell).get("reason", "no reason given"))
         for cell in [*rows["excluded"].drop_nulls(), *people["excluded"].drop_nulls()]
     )
-    if not len(rows) and not len(people):
-        return "Nothing was excluded."
+    if rows.is_empty() and people.is_empty():
+        return "No annotation or annotator was excluded."
     words = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
-    return f"{len(rows):,} annotations and {len(people):,} people" + (f": {words}" if words else "")
-
-
-def _describe_agreement(evidence: DatasheetSource) -> str:
-    alpha = evidence.alpha
-    return f"Krippendorff's alpha on words, any kind of error: {alpha.short()}" if alpha else ""
-
-
-def _describe_statistics(evidence: DatasheetSource) -> str:
-    return "; ".join(dict.fromkeys(evidence.analysis))
-
-
-def _describe_personal_data(evidence: DatasheetSource) -> str:
-    has_survey = bool(evidence.protocol and evidence.protocol.survey)
-    content = "answers to the survey" if has_survey else "nothing about people but their work"
-    return f"The study's files hold {content}; platform ids are kept apart and can be forgotten."
-
-
-def _describe_licence(evidence: DatasheetSource) -> str:
-    return evidence.licence
-
-
-def _describe_software(evidence: DatasheetSource) -> str:
-    return f"Finecomb {__version__}"
-
-
-def _describe_protocol_file(protocol: Protocol) -> str:
-    return f"{protocol.id}, kept with the study as protocols/{protocol.id}.yaml"
-
-
-QuestionRow = tuple[str, str, str, AnswerFunction | None]
-QUESTIONS: tuple[QuestionRow, ...] = (
-    ("Purpose", "What is the study called?", "settings", lambda e: e.study.settings.title),
-    ("Purpose", "What does it find out?", "protocol", _answer_from_protocol(lambda p: p.summary)),
-    ("Purpose", "Which method does it follow?", "protocol", _answer_from_protocol(lambda p: p.source or p.title)),
-    ("Purpose", "Where is it published, and who answers questions about it?", "", None),
-    ("Texts and systems", "Which systems were judged?", "documents", _describe_systems),
-    ("Texts and systems", "With which settings did they write?", "documents", _describe_decoding),
-    ("Texts and systems", "What did they get as input?", "documents", _describe_inputs),
-    ("Texts and systems", "How long are the texts?", "documents", _describe_text_lengths),
-    ("Texts and systems", "In which language are they?", "", None),
-    ("Sampling", "How many texts were judged?", "annotations", _describe_judged_texts),
-    ("Sampling", "How were the texts chosen from all that there are?", "", None),
-    ("Sampling", "How was the number of texts decided (power, budget)?", "", None),
-    ("Evaluators", "How many, and of which kind?", "annotators", _describe_annotators),
-    ("Evaluators", "Where were they recruited?", "annotators", _describe_platform),
-    ("Evaluators", "What were they paid?", "settings", _describe_pay),
-    ("Evaluators", "What does that come to in an hour?", "annotations", _describe_hourly_pay),
-    ("Evaluators", "How was consent obtained?", "protocol", _describe_consent),
-    ("Evaluators", "What is known about them?", "annotators", _describe_survey),
-    ("Evaluators", "Do they know the authors or the systems?", "", None),
-    ("Training", "How were they trained?", "protocol", _describe_training),
-    ("Training", "Did they have to qualify, and who passed?", "annotators", _describe_qualification),
-    ("Design", "How many people judged each text?", "annotations", _describe_annotators_per_text),
-    ("Design", "How were texts given out?", "settings", _describe_assignment),
-    ("Design", "Did machines help?", "settings", _describe_machine_suggestions),
-    ("Design", "How long did it take?", "annotations", _describe_time_per_text),
-    ("Design", "When was it done?", "annotations", _describe_dates),
-    ("Design", "With which interface?", "version", _describe_software),
-    ("Criteria", "What was judged?", "protocol", _answer_from_protocol(_describe_criteria)),
-    ("Criteria", "On which scales?", "protocol", _answer_from_protocol(_describe_scales)),
-    (
-        "Criteria",
-        "Where are the instructions, word for word?",
-        "protocol",
-        _answer_from_protocol(_describe_protocol_file),
-    ),
-    ("Quality control", "Which attention checks were there?", "settings", _describe_attention_checks),
-    ("Quality control", "What was excluded, and why?", "annotations", _describe_exclusions),
-    ("Analysis", "How far do evaluators agree?", "agree", _describe_agreement),
-    ("Analysis", "Which statistics are reported, with which settings and seeds?", "signatures", _describe_statistics),
-    ("Ethics", "Was there an ethics review?", "", None),
-    ("Ethics", "Which personal data are kept?", "study", _describe_personal_data),
-    ("Ethics", "Could the texts harm those who read them?", "", None),
-    ("Data", "Under which licence are texts and annotations shared?", "settings", _describe_licence),
-    ("Data", "Where are they shared?", "", None),
-)
-
-
-# --- writing -----------------------------------------------------------------------------------------------------
-
-
-def _group_by_section(fields: Iterable[DatasheetField]) -> Iterator[tuple[str, list[DatasheetField]]]:
-    sections: dict[str, list[DatasheetField]] = {}
-    for field in fields:
-        sections.setdefault(field.section, []).append(field)
-    yield from sections.items()
-
-
-def render_markdown(sheet: Datasheet) -> str:
-    """The datasheet as Markdown, open questions listed at the end."""
-    lines = [
-        f"# Datasheet: {sheet.title}",
-        "",
-        f"{sheet.filled_share:.0%} of the fields are filled from the study.",
-        "",
+    counts = [
+        format_count_with_noun(len(frame), noun)
+        for frame, noun in ((rows, "annotation"), (people, "annotator"))
+        if len(frame)
     ]
-    for section, fields in _group_by_section(sheet.fields):
+    return " and ".join(counts) + (f": {words}" if words else "")
+
+
+# --- output formats ----------------------------------------------------------------------------------------------
+
+
+def render_datasheet_markdown(sheet: Datasheet) -> str:
+    """Render a datasheet as Markdown, with the open questions repeated at the end."""
+    share = f"{sheet.filled_share:.0%} of the questions are answered from the study."
+    lines = [f"# Datasheet: {sheet.title}", "", share, ""]
+    for section, fields in groupby(sheet.fields, attrgetter("section")):
         lines += [f"## {section}", ""]
         lines += [f"- **{field.question}** {field.answer or '*open*'}" for field in fields]
         lines.append("")
@@ -379,10 +337,10 @@ def render_markdown(sheet: Datasheet) -> str:
     return "\n".join(lines)
 
 
-def render_latex(sheet: Datasheet) -> str:
-    """The datasheet as LaTeX, to be included in an appendix."""
+def render_datasheet_latex(sheet: Datasheet) -> str:
+    """Render a datasheet as LaTeX for an appendix."""
     lines = [rf"\section*{{Datasheet: {_escape_latex(sheet.title)}}}"]
-    for section, fields in _group_by_section(sheet.fields):
+    for section, fields in groupby(sheet.fields, attrgetter("section")):
         lines += [rf"\subsection*{{{_escape_latex(section)}}}", r"\begin{description}"]
         lines += [
             rf"\item[{_escape_latex(field.question)}] {_escape_latex(field.answer) or _OPEN_ANSWER_LATEX}"
@@ -403,8 +361,8 @@ def _escape_latex(text: str) -> str:
     return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
 
 
-def render_json(sheet: Datasheet) -> str:
-    """The datasheet as one JSON object."""
+def render_datasheet_json(sheet: Datasheet) -> str:
+    """Render a datasheet as one JSON object."""
     return json.dumps(
         {"title": sheet.title, "filled": sheet.filled_share, "fields": [asdict(field) for field in sheet.fields]},
         ensure_ascii=False,
@@ -412,40 +370,38 @@ def render_json(sheet: Datasheet) -> str:
     )
 
 
-RENDERERS: dict[DatasheetFormat, Callable[[Datasheet], str]] = {
-    "markdown": render_markdown,
-    "json": render_json,
-    "latex": render_latex,
+RENDERER_BY_FORMAT: dict[DatasheetFormat, Callable[[Datasheet], str]] = {
+    "markdown": render_datasheet_markdown,
+    "json": render_datasheet_json,
+    "latex": render_datasheet_latex,
 }
 
 
 def methods_paragraph(evidence: DatasheetSource) -> str:
-    """A paragraph for the paper, each number from the study; what is not known is left out."""
+    """Write a methods paragraph for a paper from the study; unknown facts are omitted."""
     protocol = evidence.protocol
     study = evidence.work_without_gold
-    texts, readers = study.annotations["document"].n_unique(), study.annotations["annotator"].n_unique()
-    parts = [
-        f"We judged {texts:,} texts"
-        + (f" of {len(_split_answer(_describe_systems(evidence)))} systems" if _describe_systems(evidence) else "")
-    ]
-    parts[0] += f" with the {protocol.title} protocol ({protocol.id})." if protocol else "."
+    texts, annotators = study.annotations["document"].n_unique(), study.annotations["annotator"].n_unique()
+    names = _count_texts_by_system(evidence)
+    machines = len(names.keys() - {_HUMAN_SYSTEM})  # human text is not the output of a system
+    writers = [format_count_with_noun(machines, "system")] * bool(machines) + ["people"] * (_HUMAN_SYSTEM in names)
+    authors = f" by {' and '.join(writers)}" if writers else ""
+    method = f" with the {protocol.title} protocol ({protocol.id})" if protocol else ""
+    parts = [f"We evaluated {format_count_with_noun(texts, 'text')}{authors}{method}."]
+    submitted = f"submitted {format_count_with_noun(len(study.annotations), 'annotation')}"
+    per_text = _describe_annotators_per_text(evidence)
     parts.append(
-        f"{readers:,} annotators made {len(study.annotations):,} annotations "
-        f"({_describe_annotators_per_text(evidence)})."
+        f"{format_count_with_noun(annotators, 'annotator')} {submitted}{f' ({per_text})' if per_text else ''}."
     )
-    if _describe_pay(evidence):
-        parts.append(f"Annotators were paid {_describe_pay(evidence)}.")
-    for answer in (_describe_qualification(evidence), _describe_time_per_text(evidence)):
-        if answer and answer != "None.":
-            parts.append(answer)
+    if pay := _describe_pay(evidence):
+        parts.append(f"The pay was {pay}.")
+    answers = (_describe_qualification(evidence), _describe_time_per_text(evidence))
+    parts += [answer for answer in answers if answer and answer != _NO_QUALIFICATION]
     exclusions = _describe_exclusions(evidence)
-    parts.append(exclusions if exclusions.endswith(".") else f"Excluded were {exclusions}.")
-    if evidence.alpha and not evidence.alpha.why:
+    parts.append(exclusions if exclusions.endswith(".") else f"We excluded {exclusions}.")
+    if evidence.alpha and not math.isnan(evidence.alpha.value):
         parts.append(
-            f"Agreement on marked words is {evidence.alpha.short(2)} (Krippendorff's alpha, 95% interval over texts)."
+            f"Inter-annotator agreement on marked words was {evidence.alpha.short(2)} "
+            "(Krippendorff's alpha, 95% interval over texts)."
         )
     return " ".join(parts)
-
-
-def _split_answer(answer: str) -> list[str]:
-    return [part for part in answer.split("; ") if part]

@@ -1,4 +1,4 @@
-"""Results of merging annotators into gold and of scoring judges against gold."""
+"""Results of `gold` and `score`: merged gold standards and scores of judges against gold."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from finecomb.core.errors import ParameterError, param
-from finecomb.core.estimate import Finding
-from finecomb.core.results import Findings, Result, Table
+from finecomb.core.results import Finding, Findings, Result, Table, shared_signature
 from finecomb.core.study import Study
 from finecomb.reporting.table_groups import ScoreTable, TableGroup
 from finecomb.reporting.tables import frame_rows
@@ -23,22 +22,22 @@ from finecomb.statistics.gold.disagreements import (
 from finecomb.statistics.gold.gold_merge import Gold
 from finecomb.statistics.gold.scores import MatchRuleTable, Score, Scores
 from finecomb.statistics.gold.unit_scores import calibration_table, recall_at_precision_table
-from finecomb.statistics.measures.cross_tables import pivot
+from finecomb.statistics.measures.cross_tables import pivot_findings
 
 GOLD_TABLE_TITLES = {
     "errors": "Errors in gold",
-    "annotators": "Each annotator against the gold they helped to make",
-    "confusion": "What the minority said where most said something else",
+    "annotators": "Annotators compared with their merged gold",
+    "confusion": "Label confusion: majority in rows, minority in columns",
     "rates": "Errors per text",
     "agreement": "Agreement on labels, by convention",
-    "cost": "What it cost",
-    "changes": "What was normalised",
-    "rest": "Left for adjudication",
+    "cost": "Cost of gold",
+    "changes": "Normalised marks",
+    "rest": "Errors that need adjudication",
 }
 
 
 class GoldResult(TableGroup):
-    """A gold standard: the study, and tables about the annotators that it was made from."""
+    """Gold standard: the merged study and tables on its annotators."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class GoldResult(TableGroup):
         subsets: tuple[int, Sequence[Score]] | None = None,
     ) -> None:
         self.merge = merge
-        """Everything that went into gold: clusters of marks, votes, and changes to marks."""
+        """Details of the merge: clusters of marks, their votes, and changes."""
         self.by = by
         titles = GOLD_TABLE_TITLES
         tables: dict[str, Callable[[], Result]] = {
@@ -60,19 +59,21 @@ class GoldResult(TableGroup):
             ),
             "confusion": lambda: Table(merge_tables.label_confusion_table(merge), title=titles["confusion"]),
             "rates": lambda: Findings(merge_tables.error_rates_table(merge, by, draws, seed), title=titles["rates"]),
-            "agreement": lambda: Findings(merge_tables.agreement_table(merge, draws, seed), title=titles["agreement"]),
-            "cost": lambda: Findings(merge_tables.cost_table(merge), title=titles["cost"]),
+            "agreement": lambda: Findings(
+                merge_tables.error_agreement_table(merge, draws, seed), title=titles["agreement"]
+            ),
+            "cost": lambda: Findings(merge_tables.gold_cost_table(merge), title=titles["cost"]),
             "changes": lambda: Table(merge_tables.normalisation_changes_table(merge), title=titles["changes"]),
             "rest": lambda: Table(merge_tables.undecided_errors_table(merge), title=titles["rest"]),
         }
         if subsets is not None:
-            title = f"Gold from {subsets[0]} annotators against gold from all"
+            title = f"Gold from {subsets[0]} annotators compared with gold from all annotators"
             tables["subsets"] = lambda: ScoreTable(subsets[1], title=title)
         super().__init__(tables, title=titles["errors"], notes=notes, signature=str(merge.signature))
 
     @property
     def study(self) -> Study:
-        """The texts with one annotator, `gold`."""
+        """Study with all texts and a single annotator, `gold`."""
         return self.merge.study
 
     @property
@@ -82,12 +83,12 @@ class GoldResult(TableGroup):
 
     @property
     def annotators(self) -> ScoreTable:
-        """Each annotator against the gold they helped to make."""
+        """Scores of each annotator against the gold that includes their marks."""
         return self._table_as("annotators", ScoreTable)
 
     @property
     def confusion(self) -> Table:
-        """Labels of the majority in rows, labels of the minority in columns."""
+        """Label confusion with majority labels in rows and minority labels in columns."""
         return self._table_as("confusion", Table)
 
     @property
@@ -98,63 +99,63 @@ class GoldResult(TableGroup):
     @functools.cached_property
     def rate_grid(self) -> Table:
         """Errors per text with systems in rows and labels in columns."""
-        return Table(frame_rows(pivot(self.rates, self.by, "label", as_given=True)), title=self.rates.title)
+        return Table(frame_rows(pivot_findings(self.rates, self.by, "label", as_given=True)), title=self.rates.title)
 
     @property
     def agreement(self) -> Findings:
-        """Kappa and alpha on labels, under every convention."""
+        """Kappa and alpha on labels, under each convention."""
         return self._table_as("agreement", Findings)
 
     @property
     def cost(self) -> Findings:
-        """Money and hours per text and per error."""
+        """Money and hours spent per text and per error."""
         return self._table_as("cost", Findings)
 
     @property
     def changes(self) -> Table:
-        """Marks that were normalised, and by which rule."""
+        """Normalised marks with the rule that changed them."""
         return self._table_as("changes", Table)
 
     @property
     def rest(self) -> Table:
-        """Errors left for adjudication."""
+        """Errors that need adjudication."""
         return self._table_as("rest", Table)
 
     @property
     def subsets(self) -> ScoreTable | None:
-        """Gold from fewer annotators against gold from all; None unless it was asked for."""
+        """Scores of gold from fewer annotators against gold from all annotators; None unless requested."""
         return self._table_as("subsets", ScoreTable) if "subsets" in self.names else None
 
 
 SCORE_TABLE_TITLES = {
-    "scores": "Against gold",
-    "kinds": "What is wrong with the marks",
-    "confusion": "Which label was taken for which: gold down, judge across",
-    "compare": "Judges compared, paired over texts",
-    "disagreements": "Every disagreement",
-    "recall": "Recall where so much is right, by the scores of sentences",
-    "calibration": "How often sentences with such a score have an error",
+    "scores": "Scores against gold",
+    "kinds": "Types of disagreement with gold",
+    "confusion": "Label confusion: gold in rows, judge in columns",
+    "compare": "Comparison of judges, paired by text",
+    "disagreements": "Disagreements with gold",
+    "recall": "Recall at fixed precision, by sentence score",
+    "calibration": "Share of sentences with an error, by sentence score",
 }
-UNIT_TABLES = ("recall", "calibration")
-"""Tables about the scores that detectors give to sentences."""
+SENTENCE_SCORE_TABLES = ("recall", "calibration")
+"""Tables on the sentence scores of detectors."""
 
 
 class ScoreResult(TableGroup):
-    """Scores against gold, and tables about where judges and gold differ.
+    """Scores against gold, and tables on the differences between judges and gold.
 
-    Which tables there are is in `names`: those of marks (`from_scores`), F1 and ranks by rule (`from_rules`), or
-    correlations of scalar metrics (`from_metrics`).
+    `names` lists the available tables: those on marks (`from_scores`), F1 and ranks by rule (`from_match_rules`), or
+    correlations of scalar metrics (`from_metric_correlations`).
     """
 
     evaluation: Scores | None = None
-    """Which mark was paired with which; None for rules and scalar metrics."""
+    """Scores and the pairs of marks that they are computed from; None for match rules and scalar metrics."""
     seed: int = 0
     has_best: bool = False
-    """Whether the best judge can be told: several judges, pooled over texts, and not split by document meta."""
+    """True if a best judge can be determined: several judges, with scores pooled over all texts (micro-averaged)."""
 
     @classmethod
     def from_scores(cls, scores: Scores, predicted: Study, by: Sequence[str], seed: int) -> ScoreResult:
-        """Return the result of comparing marks; `predicted` is the study of the judges."""
+        """Build the result of comparing marks; `predicted` is the study with the judges."""
         titles = SCORE_TABLE_TITLES
         tables: dict[str, Callable[[], Result]] = {
             "scores": lambda: ScoreTable(scores.rows, title=titles["scores"], protocol=scores.pair.protocol),
@@ -162,23 +163,23 @@ class ScoreResult(TableGroup):
             "confusion": lambda: Table(label_confusion_rows(scores), title=titles["confusion"]),
             "compare": lambda: Findings(compare_judges(scores, seed=seed), title=titles["compare"]),
             "disagreements": lambda: Table(disagreement_rows(scores), title=titles["disagreements"]),
-            "recall": lambda: _unit_table(scores, predicted, "recall"),
-            "calibration": lambda: _unit_table(scores, predicted, "calibration"),
+            "recall": lambda: _sentence_score_table(scores, predicted, "recall"),
+            "calibration": lambda: _sentence_score_table(scores, predicted, "calibration"),
         }
-        hidden = {*UNIT_TABLES, *(["compare"] if len(scores.judged) < 2 else [])}
+        hidden = {*SENTENCE_SCORE_TABLES, *(["compare"] if len(scores.judged) < 2 else [])}
         names = [name for name in tables if name not in hidden]
-        signature = ScoreTable(scores.rows).signature
-        result = cls(tables, title=titles["scores"], notes=scores.notes, signature=signature, names=names)
+        signature = str(shared_signature(score.recall.signature for score in scores.rows))
+        result = cls(tables, title=titles["scores"], notes=scores.pair.notes, signature=signature, names=names)
         result.evaluation, result.seed = scores, seed
         is_micro = scores.fields["average"] is None
         result.has_best = len(scores.judged) > 1 and set(by) <= {"label"} and is_micro
         return result
 
     @classmethod
-    def from_rules(cls, by_rule: MatchRuleTable, average: str) -> ScoreResult:
-        """Return F1 and ranks of every judge under every rule."""
-        title = f"F1 by each rule ({average}), labels ignored"
-        ranks = "Rank by each rule: 1 is the best"
+    def from_match_rules(cls, by_rule: MatchRuleTable, average: str) -> ScoreResult:
+        """Build the result with F1 and rank of each judge under each match rule."""
+        title = f"F1 by match rule ({average}), labels ignored"
+        ranks = "Rank by match rule (1 is best)"
         tables = {
             "rules": lambda: Table(by_rule.scores, title=title),
             "ranks": lambda: Table(by_rule.ranks, title=ranks),
@@ -186,10 +187,10 @@ class ScoreResult(TableGroup):
         return cls(tables, title=title, notes=by_rule.notes)
 
     @classmethod
-    def from_metrics(cls, correlations: Sequence[Finding]) -> ScoreResult:
-        """Return correlations of scalar metrics with people or gold."""
-        table = Findings(correlations, title="Metrics against people")
-        return cls({"metrics": lambda: table}, title=table.title, signature=table.signature)
+    def from_metric_correlations(cls, correlations: Sequence[Finding], notes: Sequence[str] = ()) -> ScoreResult:
+        """Build the result with correlations of scalar metrics with people or gold."""
+        table = Findings(correlations, title="Correlation of metrics with quality")
+        return cls({"metrics": lambda: table}, title=table.title, notes=notes, signature=table.signature)
 
     @property
     def scores(self) -> ScoreTable:
@@ -198,77 +199,74 @@ class ScoreResult(TableGroup):
 
     @property
     def kinds(self) -> Table:
-        """Marks that are right, wrong in boundary or label, missed and extra."""
+        """Counts of correct, wrong (boundary or label), missed and extra marks."""
         return self._table_as("kinds", Table)
 
     @property
     def confusion(self) -> Table:
-        """Labels of gold in rows, labels of the judge in columns."""
+        """Label confusion with gold labels in rows and judge labels in columns."""
         return self._table_as("confusion", Table)
 
     @property
     def comparison(self) -> Findings:
-        """Differences between every two judges, with paired permutation tests over texts."""
+        """Pairwise differences between judges, with paired permutation tests over texts."""
         return self._table_as("compare", Findings)
 
     @property
     def disagreements(self) -> Table:
-        """Every mark that gold and a judge do not share."""
+        """Marks on which gold and a judge disagree."""
         return self._table_as("disagreements", Table)
 
     @property
     def recall(self) -> Table:
-        """Recall at fixed precision, by the scores of sentences; needs the match `sentence`."""
+        """Recall at fixed precision, by sentence score; requires the match `sentence`."""
         return self._table_as("recall", Table)
 
     @property
     def calibration(self) -> Table:
-        """Share of sentences with an error by score; needs the match `sentence`."""
+        """Share of sentences with an error, by sentence score; requires the match `sentence`."""
         return self._table_as("calibration", Table)
 
     @property
     def ranks(self) -> Table:
-        """Rank of every judge under each rule; needs the match `all`."""
+        """Rank of each judge under each match rule; requires the match `all`."""
         return self._table_as("ranks", Table)
 
     @functools.cached_property
     def best(self) -> frozenset[tuple[str, str]]:
-        """Judge and ratio of the scores that are significantly higher than those of every other judge."""
-        has_best = self.evaluation is not None and self.has_best
-        return (
-            frozenset(significantly_best_judges(self.evaluation, seed=self.seed))
-            if has_best and self.evaluation
-            else frozenset()
-        )
+        """Pairs of a judge and a ratio in which the judge scores significantly higher than every other judge."""
+        if self.evaluation is None or not self.has_best:
+            return frozenset()
+        return frozenset(significantly_best_judges(self.evaluation, seed=self.seed))
 
     def to_markdown(self, digits: int = 3) -> str:
-        """Return the first table in Markdown, the best scores in bold."""
-        return self._paper_table(digits).to_markdown(digits)
+        """Return the first table in Markdown, with the best scores in bold."""
+        return self._first_table_with_best_bold(digits).to_markdown(digits)
 
     def to_latex(self, digits: int = 3) -> str:
-        """Return the first table in LaTeX (booktabs), the best scores in bold."""
-        return self._paper_table(digits).to_latex(digits)
+        """Return the first table in LaTeX (booktabs), with the best scores in bold."""
+        return self._first_table_with_best_bold(digits).to_latex(digits)
 
-    def _paper_table(self, digits: int) -> Table:
+    def _first_table_with_best_bold(self, digits: int) -> Table:
         return self.scores.display_table(self.best, digits) if self.evaluation else self.display_table(digits)
 
     def write_report(self, folder: str | Path) -> list[Path]:
-        """Write pages and figures into a folder, and return the files."""
+        """Write an HTML report with figures into a folder, and return the paths of its files."""
         if self.evaluation is None:
             raise ParameterError(
-                f"{param('report')} applies only to scores of marks by one rule",
+                f"{param('report')} requires scores of marks with a single match rule",
                 parameter="report",
-                hint="leave it out",
+                hint="omit it",
             )
-        from finecomb.reporting.validation_pages import write_validation_report  # figures take a second to load
+        from finecomb.reporting.validation_pages import (
+            write_validation_report,  # importing the chart libraries takes a second
+        )
 
         return write_validation_report(self.evaluation, Path(folder))
 
 
-def _unit_table(scores: Scores, predicted: Study, name: str) -> Result:
+def _sentence_score_table(scores: Scores, predicted: Study, name: str) -> Result:
     if scores.fields["match"] != "sentence":
-        raise ParameterError(
-            f"{param('table', name)}: is about scores of sentences; add {param('match', 'sentence')}", parameter="match"
-        )
+        raise ParameterError(f"{param('table', name)} requires {param('match', 'sentence')}", parameter="match")
     compute = recall_at_precision_table if name == "recall" else calibration_table
     return Table(compute(scores, predicted), title=SCORE_TABLE_TITLES[name])

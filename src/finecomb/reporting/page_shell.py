@@ -1,4 +1,4 @@
-"""The shell of our pages: tokens for light and dark, labels as colour, line and flag, text cut at every edge."""
+"""Building blocks of standalone HTML pages: colours of both themes, label flags, tables and marked texts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from finecomb.core.palette import DARK_INK, LabelStyle, Slot, assign_lanes
+from finecomb.core.palette import DARK_INK, LabelStyle, PaletteSlot, assign_lanes
 from finecomb.core.span import Span, split_at_edges
 
-LIGHT = {
+LIGHT_COLOURS = {
     "desk": "#eff0f1", "paper": "#ffffff", "well": "#f6f7f7", "ink": "#1a1d21", "ink-2": "#474d55", "ink-3": "#5f666f",
     "line": "#dcdfe2", "line-2": "#c6cbd0", "edge": "#838a93", "wash": "#e6e8ea",
 }  # fmt: skip
-DARK = {
+DARK_COLOURS = {
     "desk": "#131518", "paper": "#1b1d21", "well": "#17191c", "ink": "#e4e6e9", "ink-2": "#b3b9c1", "ink-3": "#939aa4",
     "line": "#2e3238", "line-2": "#3d424a", "edge": "#747b85", "wash": "#2a2d33",
 }  # fmt: skip
@@ -67,26 +67,20 @@ nav{display:flex;gap:16px;margin-bottom:12px;font-size:13px}
 """.strip()
 
 
-def render_page(title: str, body: str, looks: Iterable[LabelStyle] = (), script: str = "") -> str:
-    """A whole page that fetches nothing."""
+def render_standalone_page(title: str, body: str, styles: Iterable[LabelStyle] = ()) -> str:
+    """Render a standalone HTML page that needs no network."""
+    slots = {style.slot.name: style.slot for style in styles}.values()
+    light = _css_variables(LIGHT_COLOURS), "".join(_slot_css(slot, slot.light, slot.light_text) for slot in slots)
+    dark = _css_variables(DARK_COLOURS), "".join(_slot_css(slot, slot.dark, DARK_INK) for slot in slots)
+    theme = f":root{{{light[0]}}}{light[1]}@media(prefers-color-scheme:dark){{:root{{{dark[0]}}}{dark[1]}}}"
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=color-scheme content='light dark'>"
-        f"<title>{escape(title)}</title><style>{_theme_css(list(looks))}\n{_STYLE}</style>{script}<main>{body}</main></html>\n"
+        f"<title>{escape(title)}</title><style>{theme}\n{_STYLE}</style><main>{body}</main></html>\n"
     )
 
 
-def _theme_css(looks: Sequence[LabelStyle]) -> str:
-    slots = list({look.slot.name: look.slot for look in looks}.values())
-    light = "".join(_slot_css(slot, slot.light, slot.light_text) for slot in slots)
-    dark = "".join(_slot_css(slot, slot.dark, DARK_INK) for slot in slots)
-    return (
-        f":root{{{_css_variables(LIGHT)}}}"
-        f"{light}@media(prefers-color-scheme:dark){{:root{{{_css_variables(DARK)}}}{dark}}}"
-    )
-
-
-def _slot_css(slot: Slot, colour: str, ink: str) -> str:
+def _slot_css(slot: PaletteSlot, colour: str, ink: str) -> str:
     return f".s-{slot.name}{{--c:{colour};--k:{ink};--l:{slot.line}}}"
 
 
@@ -94,35 +88,32 @@ def _css_variables(tokens: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in tokens.items())
 
 
-def flag_html(look: LabelStyle, kind: str = "") -> str:
-    """A label's two letters on its colour; open when a mark was missed or is extra."""
+def flag_html(style: LabelStyle, kind: str = "") -> str:
+    """Return the flag of a label as HTML; the flag of a missed or extra mark is outlined."""
     state = " open" if kind in ("missed", "extra") else ""
-    return f'<span class="flag s-{look.slot.name}{state}">{escape(look.flag)}</span>'
+    return f'<span class="flag s-{style.slot.name}{state}">{escape(style.flag)}</span>'
 
 
-def legend_html(looks: Iterable[LabelStyle]) -> str:
-    """Flags with the names of their labels."""
-    return (
-        f'<div class="legend">{"".join(f"<span>{flag_html(look)} {escape(look.title)}</span>" for look in looks)}</div>'
-    )
+def legend_html(styles: Iterable[LabelStyle]) -> str:
+    """Return a legend of label flags and titles."""
+    entries = "".join(f"<span>{flag_html(style)} {escape(style.title)}</span>" for style in styles)
+    return f'<div class="legend">{entries}</div>'
 
 
 def table_html(rows: Sequence[Mapping[str, object]], cells: Mapping[str, str] | None = None) -> str:
-    """Rows as a table, numbers to the right; `cells` names columns that are HTML already."""
-    names = [name for name in (rows[0] if rows else {}) if name != "signature"]
-    numeric = {name for name in names if all(isinstance(row[name], int | float) for row in rows)}
-    head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(name)}</th>" for name in names)
-    body = "".join(
-        "<tr>" + "".join(_cell_html(row[name], name in numeric, name in (cells or {})) for name in names) + "</tr>"
-        for row in rows
-    )
+    """Return rows as an HTML table with numbers right-aligned; columns in `cells` already contain HTML."""
+    css_class = {
+        name: " class=n" if all(isinstance(row[name], int | float) for row in rows) else ""
+        for name in (rows[0] if rows else {})
+        if name != "signature"
+    }
+    head = "".join(f"<th{css}>{escape(name)}</th>" for name, css in css_class.items())
+    body = ""
+    for row in rows:
+        shown = {name: row[name] if name in (cells or {}) else escape(_format_cell(row[name])) for name in css_class}
+        body += f"<tr>{''.join(f'<td{css_class[name]}>{cell}</td>' for name, cell in shown.items())}</tr>"
     area = '<div class="scroll" data-scrolls tabindex="0" role="group" aria-label="table">'
     return f"{area}<table><tr>{head}</tr>{body}</table></div>"
-
-
-def _cell_html(value: object, number: bool, html: bool) -> str:
-    content = str(value) if html else escape(_format_cell(value))
-    return f"<td{' class=n' if number else ''}>{content}</td>"
 
 
 def _format_cell(value: object) -> str:
@@ -132,35 +123,26 @@ def _format_cell(value: object) -> str:
 
 
 def marked_text_html(text: str, marks: Sequence[tuple[Sequence[Span], LabelStyle, str]]) -> str:
-    """A text cut at every edge of its marks; each mark has its spans, its look, and `right`, `missed` or `extra`."""
+    """Return a text with its marks as HTML; each mark has spans, a style, and a status `right`, `missed` or `extra`."""
     spans = [mark_spans for mark_spans, _, _ in marks]
     lane = assign_lanes((mark_spans[0].start, mark_spans[-1].end) if mark_spans else (0, 0) for mark_spans in spans)
     begun: set[int] = set()
     parts = []
     for piece in split_at_edges(len(text), spans):
+        for at, owner in enumerate(owner for owner in piece.owners if owner not in begun):
+            _, style, kind = marks[owner]
+            classes = f"flag s-{style.slot.name}{' open' if kind in ('missed', 'extra') else ''}"
+            offset = f' style="left:{2.4 * at:.1f}em"' if at else ""
+            flag = f"{'✓' if kind == 'right' else ''}{escape(style.flag)}"
+            parts.append(f'<span class="at" aria-hidden="true"><span class="{classes}"{offset}>{flag}</span></span>')
+        begun.update(piece.owners)
         words = escape(text[piece.start : piece.end])
         for owner in sorted(piece.owners, key=lambda owner: -lane[owner])[-3:]:
-            _, look, kind = marks[owner]
-            words = _mark_piece_html(words, look, kind, lane[owner], piece.start == piece.end)
-        new = [owner for owner in piece.owners if owner not in begun]
-        begun.update(new)
-        parts.append("".join(_mark_flag_html(marks[owner], at) for at, owner in enumerate(new)) + words)
+            _, style, kind = marks[owner]
+            title = f's-{style.slot.name}" title="{escape(f"{style.title}: {kind}")}"'
+            if piece.start == piece.end:
+                words = f'<span class="gap {title}></span>'
+            else:
+                words = f'<span class="m d{min(lane[owner], 2)} {kind} {title}>{words}</span>'
+        parts.append(words)
     return f'<div class="text" dir="auto">{"".join(parts)}</div>'
-
-
-def _mark_piece_html(words: str, look: LabelStyle, kind: str, lane: int, gap: bool) -> str:
-    title = f"{look.title}: {kind}"
-    if gap:
-        return f'<span class="gap s-{look.slot.name}" title="{escape(title)}"></span>'
-    return f'<span class="m d{min(lane, 2)} {kind} s-{look.slot.name}" title="{escape(title)}">{words}</span>'
-
-
-def _mark_flag_html(mark: tuple[Sequence[Span], LabelStyle, str], at: int) -> str:
-    _, look, kind = mark
-    tick = "✓" if kind == "right" else ""
-    state = " open" if kind in ("missed", "extra") else ""
-    style = f' style="left:{2.4 * at:.1f}em"' if at else ""
-    return (
-        f'<span class="at" aria-hidden="true"><span class="flag s-{look.slot.name}{state}"{style}>'
-        f"{tick}{escape(look.flag)}</span></span>"
-    )

@@ -1,25 +1,25 @@
-"""The power of planned tests: repeated with other simulated people in the place of those of a trial run."""
+"""Power of planned tests, estimated by repeating a trial run with new simulated annotators."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from finecomb.annotators.simulated.resimulation import resimulate_study
 from finecomb.annotators.simulated.simulated_people import CrowdTraits
-from finecomb.core.estimate import Finding
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
 from finecomb.reporting.tables import Row, finding_rows
 from finecomb.statistics.measures.mark_audit import wilson_interval
 
-_ALPHA = 0.05
+_SIGNIFICANCE_LEVEL = 0.05
 _IGNORED_COLUMNS = ("df", "why", "signature")
 
 
-def planned_power(
+def estimate_planned_power(
     study: Study,
     tests: Mapping[str, Callable[[Study], list[Finding]]],
     traits: CrowdTraits,
@@ -27,9 +27,9 @@ def planned_power(
     runs: int,
     watch: Callable[[int], None] = lambda count: None,
 ) -> list[Row]:
-    """Return how often each row of each test had p below .05 when other people with the same skill did the work.
+    """Estimate how often each row of each planned test has p < .05 with new simulated annotators of the same skill.
 
-    `tests` has the function of each test by its name. `watch` is told how many further repetitions are done.
+    `tests` maps names to test functions. `watch` receives the number of newly completed runs.
     """
     protocol = study.protocols[study.settings.protocols[0]] if study.settings.protocols else study.protocol()
     hits: dict[tuple[str, str], list[bool]] = {}
@@ -40,25 +40,21 @@ def planned_power(
             break
         repeated = Study.from_items(resimulate_study(study, protocol, traits, seed, run))
         for name, test in running.items():
-            with (
-                warnings.catch_warnings()
-            ):  # a few simulated people may answer all alike, of which SciPy warns each time
+            # SciPy warns whenever the few simulated annotators all give the same answer
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 findings = test(repeated)
             for row in finding_rows(findings)[0]:
                 if isinstance(p := row.get("p"), int | float) and math.isfinite(p):
-                    hits.setdefault((name, _row_name(row)), []).append(float(p) < _ALPHA)
+                    words = [
+                        value for key, value in row.items() if isinstance(value, str) and key not in _IGNORED_COLUMNS
+                    ]
+                    hits.setdefault((name, " ".join(words)), []).append(float(p) < _SIGNIFICANCE_LEVEL)
         watch(1)
-    return [_power_row(test, name, found) for (test, name), found in hits.items()]
-
-
-def _row_name(row: Row) -> str:
-    """Return what tells a row from the others of its table: everything in it that is not a number."""
-    return " ".join(str(value) for key, value in row.items() if isinstance(value, str) and key not in _IGNORED_COLUMNS)
-
-
-def _power_row(test: str, name: str, found: Sequence[bool]) -> Row:
-    share = sum(found) / len(found)
-    low, high = wilson_interval(np.array([share]), np.array([float(len(found))]))
-    bounds = {"low": round(float(low[0]), 3), "high": round(float(high[0]), 3)}
-    return {"planned": test, "row": name, "power": round(share, 3), **bounds, "runs": len(found)}
+    rows: list[Row] = []
+    for (name, row_name), outcomes in hits.items():
+        share = sum(outcomes) / len(outcomes)
+        low, high = wilson_interval(np.array([share]), np.array([float(len(outcomes))]))
+        bounds = {"low": round(float(low[0]), 3), "high": round(float(high[0]), 3)}
+        rows.append({"planned": name, "row": row_name, "power": round(share, 3), **bounds, "runs": len(outcomes)})
+    return rows

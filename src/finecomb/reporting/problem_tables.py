@@ -1,4 +1,4 @@
-"""Problems for people: those that are alike counted together."""
+"""Display of study problems, grouped by type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from finecomb.reporting.tables import Row
 
 
 def problem_row(problem: Problem) -> Row:
-    """A problem as a row of a table."""
+    """Return a problem as a table row."""
     where = problem.where or problem.kind
     return {"level": problem.level, "where": where, "id": problem.id, "message": problem.message}
 
 
-def problem_lines(problems: Sequence[Problem], max_per_type: int) -> Iterator[tuple[str, int]]:
-    """Each line to print and how many like it are left out after it: of each kind of problem `most`."""
+def grouped_problem_lines(problems: Sequence[Problem], max_per_type: int) -> Iterator[tuple[str, int]]:
+    """Yield at most `max_per_type` lines per type, each with the number of similar problems omitted after that line."""
     totals = Counter(map(_problem_type, problems))
     counts: Counter[tuple[str, str]] = Counter()
     for problem in problems:

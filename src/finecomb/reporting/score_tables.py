@@ -1,28 +1,28 @@
-"""Scores as rows: flat for programs, each ratio with its interval in one cell for people."""
+"""Rows of score tables: flat rows for programs, and rows for display with a ratio and its interval in one cell."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from finecomb.core.estimate import Estimate, Finding
+from finecomb.core.results import Estimate, Finding
 from finecomb.reporting.tables import BestText, Row, finding_rows
 from finecomb.statistics.gold.scores import Score
-from finecomb.statistics.selection.view import ANY
+from finecomb.statistics.selection.view import ANY_LABEL
 
 RATIOS = ("recall", "precision", "f1")
 
 
 def score_rows(scores: Sequence[Score]) -> tuple[list[Row], str]:
-    """Flat rows, and the signature that all of them share; a row's own adds what is particular to it."""
+    """Return flat rows and the signature they share; the signature of a row contains only what differs."""
     signatures, shared = finding_rows([Finding({}, score.recall) for score in scores])
     rows = zip(scores, signatures, strict=True)
-    return [score.row() | {"signature": rest["signature"]} for score, rest in rows], shared
+    return [score.row() | {"signature": own_fields["signature"]} for score, own_fields in rows], shared
 
 
 def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]] = (), digits: int = 3) -> list[Row]:
-    """Rows for people: `0.288 [0.253–0.322]`, or in words why there is no number; the rule stands in the signature.
+    """Return rows for display, with cells such as `0.288 [0.253–0.322]` or the reason why a ratio is undefined.
 
-    `best` are judge and ratio of what is best beyond chance over all labels.
+    The match rule is in the signature. `best` contains the pairs of judge and ratio whose score is printed in bold.
     """
     rows: list[Row] = []
     for score in scores:
@@ -30,7 +30,7 @@ def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]]
         counts = {name: flat[name] for name in ("gold", "predicted", "matched")}
         right = {"right": flat["right"]} if any(row.matched != row.right for row in scores) else {}
         ratios = {name: _format_estimate(getattr(score, name), digits) for name in RATIOS}
-        if score.columns.get("label") == ANY:
+        if score.columns.get("label") == ANY_LABEL:
             ratios |= {name: BestText(ratios[name]) for name in RATIOS if (score.columns["judge"], name) in best}
         about = {name: value for name, value in score.columns.items() if name != "match"}
         rows.append({**about, **counts, **right, **ratios})
@@ -38,10 +38,5 @@ def format_score_rows(scores: Sequence[Score], best: Collection[tuple[str, str]]
 
 
 def _format_estimate(estimate: Estimate, digits: int) -> str:
-    """With an interval that a narrow table does not break in two."""
+    """Format an estimate with non-breaking spaces, so that narrow tables do not split its interval."""
     return estimate.short(digits).replace(", ", "–")
-
-
-def score_findings(scores: Sequence[Score]) -> list[Finding]:
-    """Recall, precision and F1 of every score as findings, each ratio a measure of its own."""
-    return [Finding({"measure": name, **score.columns}, getattr(score, name)) for name in RATIOS for score in scores]

@@ -1,4 +1,4 @@
-"""One text with its marks, as a result: a page for a notebook, lines for a terminal, rows for programs."""
+"""Result of `show`: one text with its marks, for notebooks, terminals and programs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rich.console import Console, RenderableType
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document
 from finecomb.core.results import Result, ResultRow
-from finecomb.formats.atomic_file import write_file
-from finecomb.reporting.marked_text import document_html, document_page
+from finecomb.formats.atomic_file import write_file_atomically
+from finecomb.reporting.figures.figure_model import format_count_with_noun
+from finecomb.reporting.marked_text import document_html, document_page_html
 from finecomb.reporting.terminal_text import render_document
 
 
 class ShownText(Result):
-    """A text with the marks of its annotators; `print` shows the text, a notebook a coloured page."""
+    """Text with the marks of its annotators; prints as text and displays as coloured HTML in a notebook."""
 
     def __init__(
         self,
@@ -31,11 +32,11 @@ class ShownText(Result):
         self.protocols, self.columns, self.notes = dict(protocols), columns, tuple(notes)
         people = len({annotation.annotator for annotation in annotations})
         marks = sum(len(annotation.marks) for annotation in annotations)
-        marked = f"{marks:,} mark{'' if marks == 1 else 's'}"
-        self.title = f"{document.id}: {marked} by {people:,} annotator{'' if people == 1 else 's'}"
+        by = f"by {format_count_with_noun(people, 'annotator')}"
+        self.title = f"{document.id}: {format_count_with_noun(marks, 'mark')} {by}"
 
     def rows(self) -> list[ResultRow]:
-        """Return one row per mark: annotator, label, quote, start and end of its first span, and its id."""
+        """Return one row per mark: annotator, label, quote, start and end of its first span, and mark ID."""
         return [
             ResultRow(
                 annotator=annotation.annotator,
@@ -50,15 +51,15 @@ class ShownText(Result):
         ]
 
     def render(self, max_columns: int | None = None) -> RenderableType:
-        """Return the text for a console of Rich, with marks below the words."""
+        """Return the text with its marks below the words, for a Rich console."""
         columns = min(self.columns, max_columns or self.columns)
         return render_document(self.document, self.annotations, self.protocols, columns)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the text as an HTML page of its own, and write it to `path` where one is given."""
-        page = document_page(self.document, self.annotations, self.protocols)
+        """Return the text as a standalone HTML page, and write it to `path` if given."""
+        page = document_page_html(self.document, self.annotations, self.protocols)
         if path is not None:
-            write_file(Path(path), page)
+            write_file_atomically(Path(path), page)
         return page
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Results of several tables, each computed when it is first asked for, and tables of scores with their intervals."""
+"""Results with several lazily computed tables, and score tables with intervals."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from finecomb.core.errors import ParameterError, did_you_mean
-from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
-from finecomb.core.results import Findings, Result, ResultRow, Table
-from finecomb.reporting.score_tables import format_score_rows, score_findings, score_rows
+from finecomb.core.results import Finding, Findings, Result, ResultRow, Table
+from finecomb.reporting.score_tables import RATIOS, format_score_rows, score_rows
 from finecomb.reporting.tables import Row, finding_rows
 from finecomb.statistics.gold.scores import Score
 
@@ -18,23 +17,27 @@ ResultType = TypeVar("ResultType", bound=Result)
 
 
 class ScoreTable(Table):
-    """Recall, precision and F1 as a table: flat for programs, each ratio with its interval in one cell for people."""
+    """Recall, precision and F1 as a table: flat rows for programs, ratios with intervals for display."""
 
     def __init__(self, scores: Iterable[Score], *, title: str = "", protocol: Protocol | None = None) -> None:
         self.scores, self.protocol = tuple(scores), protocol
         super().__init__((score.row() for score in self.scores), title=title, signature=score_rows(self.scores)[1])
 
     def display_table(self, best: Collection[tuple[str, str]] = (), digits: int = 3) -> Table:
-        """Return the table as people read it; `best` are judge and ratio of the cells in bold."""
+        """Return the table for display; `best` contains the pairs of judge and ratio whose cell is in bold."""
         return Table(format_score_rows(self.scores, best, digits), title=self.title, signature=self.signature)
 
     def findings(self) -> list[Finding]:
-        """Return every ratio as a finding."""
-        return score_findings(self.scores)
+        """Return each ratio as a finding."""
+        return [
+            Finding({"measure": name, **score.columns}, getattr(score, name))
+            for name in RATIOS
+            for score in self.scores
+        ]
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
         """Draw recall, precision and F1 with their intervals, as `Result.plot` does."""
-        return Findings(self.findings(), title=self.title, protocol=self.protocol).plot(path)
+        return Findings(self.findings(), title=self.title, protocol=self.protocol).plot(path, **options)
 
     def to_markdown(self, digits: int = 3) -> str:
         """Return the table in Markdown, ratios with their intervals."""
@@ -52,7 +55,7 @@ class ScoreTable(Table):
 
 
 def _ratios_first(table: Table) -> Table:
-    """Return a table of scores with the ratios before the counts, since `repr` cuts off the last columns."""
+    """Move ratios before counts in a score table, because `repr` cuts off the last columns."""
     counts = ("gold", "predicted", "matched", "right")
     rows = [
         {name: row[name] for name in sorted(row, key=lambda name: name in counts)} if "f1" in row else row
@@ -62,7 +65,7 @@ def _ratios_first(table: Table) -> Table:
 
 
 class TableGroup(Result):
-    """A result of several tables, each computed when it is first asked for; it shows the first of them."""
+    """Result with several tables, each computed on first access; it displays the first of them."""
 
     def __init__(
         self,
@@ -76,12 +79,12 @@ class TableGroup(Result):
         self._makers, self._tables = dict(tables), dict[str, Result]()
         self.title, self.notes, self.signature = title, tuple(notes), signature
         self.names = tuple(tables if names is None else names)
-        """Names of the tables that this result has something to show in."""
+        """Names of the tables that have rows."""
 
     def table(self, name: str) -> Result:
         """Return a table by its name."""
         if name not in self._makers:
-            raise ParameterError(f"no table is called {name!r}{did_you_mean(name, self._makers)}", parameter="name")
+            raise ParameterError(f"unknown table {name!r}{did_you_mean(name, self._makers)}", parameter="name")
         if name not in self._tables:
             self._tables[name] = self._makers[name]()
         return self._tables[name]
@@ -92,45 +95,45 @@ class TableGroup(Result):
         return table
 
     def rows(self) -> list[ResultRow]:
-        """Return the rows of the first table, with every digit."""
+        """Return the rows of the first table, unrounded."""
         return self.table(self.names[0]).rows()
 
     def findings(self) -> list[Finding]:
         """Return the estimates of the first table."""
         return self.table(self.names[0]).findings()
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
         """Draw the first table, as `Result.plot` does."""
-        return self.table(self.names[0]).plot(path)
+        return self.table(self.names[0]).plot(path, **options)
 
     def display_table(self, digits: int = 3) -> Table:
-        """Return the first table as people read it, with the notes and the signature of the whole."""
+        """Return the first table for display, with the notes and signature of the result."""
         first = self.table(self.names[0])
         rows = first.display_table(digits=digits).rows() if isinstance(first, ScoreTable) else first.rows()
         return Table(rows, title=self.title or first.title, notes=self.notes, signature=self.signature)
 
     def to_markdown(self, digits: int = 3) -> str:
-        """Return the first table in Markdown, numbers with their intervals."""
+        """Return the first table in Markdown, values with their intervals."""
         return self.display_table(digits).to_markdown(digits)
 
     def to_latex(self, digits: int = 3) -> str:
-        """Return the first table in LaTeX (booktabs), numbers with their intervals."""
+        """Return the first table in LaTeX (booktabs), values with their intervals."""
         return self.display_table(digits).to_latex(digits)
 
     def __repr__(self) -> str:
-        return "\n".join([repr(_ratios_first(self.display_table())), *self._more_tables()])
+        return "\n".join([repr(_ratios_first(self.display_table())), *self._other_table_names()])
 
     def _repr_html_(self) -> str:
         return self.display_table()._repr_html_() + "".join(
-            f"<p><small>{line}</small></p>" for line in self._more_tables()
+            f"<p><small>{line}</small></p>" for line in self._other_table_names()
         )
 
-    def _more_tables(self) -> list[str]:
-        return [f"more tables: {', '.join(self.names[1:])}"] if len(self.names) > 1 else []
+    def _other_table_names(self) -> list[str]:
+        return [f"other tables: {', '.join(self.names[1:])}"] if len(self.names) > 1 else []
 
 
 def flat_rows(table: Result) -> tuple[list[Row], str]:
-    """Return the rows of a table for programs, and the signature that all of them share."""
+    """Return the rows of a table for programs, and the signature they share."""
     if isinstance(table, ScoreTable):
         return score_rows(table.scores)
     if isinstance(table, Findings):

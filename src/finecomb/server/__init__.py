@@ -1,1 +1,1 @@
-"""The study server: sign-in, assignment, saving, and the pages that people mark in."""
+"""Study server: sign-in, task assignment, saving, and the pages of annotators and researchers."""

@@ -1,4 +1,4 @@
-"""The study server as an ASGI app."""
+"""ASGI application of the study server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from finecomb.server.researchers import calibration_routes, recruitment, run_rou
 from finecomb.server.researchers import routes as researchers
 from finecomb.version import __version__
 
-_MAX_REQUEST_BYTES = 1_000_000  # bytes of an annotator's request
-_MAX_UPLOAD_BYTES = 64_000_000  # bytes of a researcher's
+_MAX_REQUEST_BYTES = 1_000_000  # limit for annotators' requests
+_MAX_UPLOAD_BYTES = 64_000_000  # limit for researchers' uploads
 
 
 def create_app(
@@ -32,16 +32,16 @@ def create_app(
     key_envs: Collection[str] = (),
     meter: Meter | None = None,
 ) -> FastAPI:
-    """The app that serves one study; `origin` is its public address where that is not the one it listens on.
+    """Create the application that serves one study.
 
-    `hosts` are the names it answers to, any when None. `runs` is where runs of language models are kept, beside the
-    database when None; `key_envs` names the environment variables that they may take keys from. `meter` counts what
-    is answered.
+    `origin` is the public address, if it differs from the address the server listens on. `hosts` are the accepted host
+    names; None accepts any. `runs` is the folder of language model runs, by default next to the database. `key_envs`
+    names the environment variables from which runs may read API keys. `meter` counts requests.
     """
     app = FastAPI(
         title="Finecomb",
         version=__version__,
-        description="The study server: sign-in, assignment, saving, and running a study.",
+        description="Study server: sign-in, task assignment, saving, and study management.",
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -63,7 +63,9 @@ def create_app(
     app.include_router(run_routes.router)
     app.include_router(calibration_routes.router)
     app.include_router(metrics.router)
-    pages.install_pages(app)
+    # Files are looked up on each request, so that the front end may be built later.
+    app.mount("/static", pages.CachedStaticFiles(directory=pages.STATIC_FOLDER, check_dir=False))
+    app.include_router(pages.router)
     app.add_middleware(
         SecurityMiddleware,
         store=store,

@@ -1,4 +1,4 @@
-"""Every error in one shape: a `Problem` with words for people."""
+"""Error responses in a common format, with a message for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from finecomb.collection.database.connection import DatabaseError
 from finecomb.core.errors import FinecombError
 from finecomb.server.annotators.schema import ErrorResponse
-from finecomb.server.fallback_pages import is_page_request, problem_page
+from finecomb.server.fallback_pages import problem_page
 from finecomb.server.logs import route_template
 from finecomb.server.schema import ErrorCode
 
@@ -36,53 +36,53 @@ STATUS_BY_CODE: dict[ErrorCode, int] = {
     "failed": 500,
 }
 MESSAGE_BY_CODE: dict[ErrorCode, str] = {
-    "signed-out": "You are signed out. Open your link again to go on; what you did is kept.",
-    "not-allowed": "This is not open to you.",
-    "other-browser": "You began in another browser. Go on there. To go on here, type the code that it shows under “Aa” "
-    "(reading settings), or ask the researchers to let you in.",
-    "not-found": "There is nothing here.",
-    "conflict": "This was changed in another window. Take one of the two.",
-    "finished": "This text was handed in. Open it again to change something.",
-    "lease-over": "This text went to somebody else, because nothing happened for a long time. What you marked is kept.",
-    "incomplete": "Something is still missing.",
-    "too-large": "This is too large to be sent.",
-    "refused": "This was not accepted.",
-    "paused": "The study is paused. What you did is kept; come back later.",
-    "closed": "The study is over. Thank you.",
-    "too-many": "Too many tries. Wait ten minutes, then try again.",
-    "failed": "Something went wrong on our side. What you did is kept on this device and sent again.",
+    "signed-out": "You are signed out. Open your link again to continue; your work is saved.",
+    "not-allowed": "You do not have access to this page.",
+    "other-browser": "You started in another browser. Continue there, or enter the code shown there under “Aa” "
+    "(reading settings). You can also ask the researchers for access.",
+    "not-found": "Not found.",
+    "conflict": "This mark or answer was changed in another window. Select the version to keep.",
+    "finished": "This text was already submitted. Reopen it to make changes.",
+    "lease-over": "This text is no longer reserved for you because you were inactive for too long. Your work is saved.",
+    "incomplete": "Some required answers are missing.",
+    "too-large": "This request is too large.",
+    "refused": "The server did not accept this request.",
+    "paused": "The study is paused. Your work is saved; come back later.",
+    "closed": "The study has ended. Thank you.",
+    "too-many": "Too many attempts. Wait ten minutes and try again.",
+    "failed": "Something went wrong on the server. Try again.",
 }
 
 
 class ProblemError(HTTPException):
-    """An answer that is a problem; raised anywhere below a route."""
+    """Error that becomes an error response. It may be raised anywhere in the code that a route calls."""
 
     def __init__(self, code: ErrorCode, say: str = "", status: int = 0, **more: Any) -> None:
         super().__init__(status or STATUS_BY_CODE[code], code)
         self.problem = ErrorResponse(code=code, say=say or MESSAGE_BY_CODE[code], **more)
 
     def response(self) -> Response:
-        """As it goes to the browser."""
+        """Return the error as a JSON response."""
         return Response(self.problem.model_dump_json(), self.status_code, media_type="application/json")
 
 
 def validation_problem(what: str, error: ValidationError | RequestValidationError) -> ProblemError:
-    """What does not have the shape that the API asks for."""
+    """Build the error for a request that does not match the API's schema."""
     first = error.errors()[0]
     where = ".".join(str(step) for step in first["loc"] if step != "body")
     reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    return ProblemError("refused", f"{what} was not accepted. {where or 'It'}: {reason}.")
+    return ProblemError("refused", f"{what} was not accepted. {where or 'Content'}: {reason}.")
 
 
 def _problem_response(request: Request, error: ProblemError) -> Response:
-    """A problem for programs; a page for somebody who looks at an address in a browser."""
-    if is_page_request(request):
+    """Return an error as JSON for programs, or as a page for people who opened an address in a browser."""
+    if not request.url.path.startswith(("/api/", "/static/")) and "text/html" in request.headers.get("accept", ""):
         return problem_page(error.status_code, error.problem.say)
     return error.response()
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Give every error of an app the one shape."""
+    """Install handlers that return all errors of an app in the common format."""
 
     @app.exception_handler(ProblemError)
     def _handle_problem(request: Request, error: ProblemError) -> Response:
@@ -90,7 +90,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(FinecombError)
     def _handle_finecomb_error(request: Request, error: FinecombError) -> Response:
-        """A researcher's mistake is told in full; annotators hear nothing of files, addresses and names."""
+        """Report errors in full to researchers only. Annotators must not see files, addresses or people's names."""
         if isinstance(error, DatabaseError) or not request.url.path.startswith("/api/admin/"):
             log.error("%s %s failed: %s", request.method, route_template(request.scope), error)
             return _problem_response(request, ProblemError("failed"))
@@ -104,7 +104,7 @@ def install_error_handlers(app: FastAPI) -> None:
     def _handle_http_error(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405:
             return _problem_response(
-                request, ProblemError("not-found", "This address does not take such requests.", 405)
+                request, ProblemError("not-found", "This address does not support this method.", 405)
             )
         codes: dict[int, ErrorCode] = {
             status: code

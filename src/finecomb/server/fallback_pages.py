@@ -1,10 +1,9 @@
-"""Pages that work without the built front end: signing in, not found, and what went wrong, in the product's look."""
+"""Pages that work without the built front end: researcher sign-in and errors."""
 
 from __future__ import annotations
 
 from html import escape
 
-from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 STYLESHEET = """
@@ -26,7 +25,7 @@ button { min-height: 44px; padding: 0 24px; border: 0; border-radius: 8px; font:
   background: light-dark(#1a1d21, #e4e6e9); color: light-dark(#fff, #131518) }
 :focus-visible { outline: 2px solid light-dark(#1a1d21, #e4e6e9); outline-offset: 2px }
 """
-"""Sent as a file of its own, since the pages allow no styles inside them."""
+"""Stylesheet in a separate file, because the content security policy forbids inline styles."""
 
 _LOGO_SVG = (
     '<svg viewBox="0 0 22 18" aria-hidden="true">'
@@ -34,32 +33,27 @@ _LOGO_SVG = (
 )
 _TITLE_BY_STATUS = {
     401: "You are signed out",
-    403: "This is not open to you",
-    404: "There is nothing at this address",
-    405: "There is nothing at this address",
-    429: "Too many tries",
+    403: "Access denied",
+    404: "Page not found",
+    405: "Page not found",
+    429: "Too many attempts",
 }
 
 
 def plain_page(title: str, body: str, status: int = 200) -> HTMLResponse:
-    """A page with this heading; `body` is HTML."""
+    """Build a page with a heading. `body` is HTML."""
     head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} · Finecomb</title>'
     wide = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/plain.css"></head>'
     brand = f'<p class="brand">{_LOGO_SVG}Finecomb</p>'
     return HTMLResponse(f"{head}{wide}<body><main>{brand}<h1>{escape(title)}</h1>{body}</main></body></html>", status)
 
 
-def is_page_request(request: Request) -> bool:
-    """Whether somebody looks at an address in a browser, so that words on a page are the answer."""
-    return not request.url.path.startswith(("/api/", "/static/")) and "text/html" in request.headers.get("accept", "")
-
-
 def problem_page(status: int, say: str) -> HTMLResponse:
-    """What went wrong, and the way out."""
+    """Build an error page, with links to continue."""
     title = _TITLE_BY_STATUS.get(status, "Something went wrong")
     ways = (
-        "<p>If you take part in a study, open the link that you were given. If you run one, "
-        '<a href="/admin">go to its pages</a>.</p>'
+        "<p>To take part in a study, open the link you were given. To manage a study, "
+        '<a href="/admin">open the researcher pages</a>.</p>'
     )
-    said = "" if say.rstrip(".") in (title, "There is nothing here") else f"<p>{escape(say)}</p>"
-    return plain_page(title, said + ways, status)
+    message = "" if say.rstrip(".") in (title, "Not found") else f"<p>{escape(say)}</p>"
+    return plain_page(title, message + ways, status)

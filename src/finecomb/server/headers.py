@@ -1,4 +1,4 @@
-"""Around every request: limits on size, time and host; around every answer: headers that keep a browser strict."""
+"""Middleware that limits the host, size and duration of requests, and adds security headers to responses."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MTURK_ORIGINS = (
     "https://requester.mturk.com",
     "https://requestersandbox.mturk.com",
 )
-"""Whose pages show a HIT inside them: to workers, and to requesters who look at it first."""
+"""Origins whose pages show a HIT in a frame to workers, or to requesters who preview it."""
 _MTURK_FORM_ORIGIN = "https://*.mturk.com"
 _FIXED_HEADERS = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with none at all, forms would not say where they come from
+    "referrer-policy": "same-origin",  # with "no-referrer", forms would not send an Origin header
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
@@ -36,10 +36,10 @@ Headers = list[tuple[bytes, bytes]]
 
 @functools.lru_cache(maxsize=64)
 def _security_headers(recruitment: Recruitment, join: bool, is_annotators: bool) -> Headers:
-    """What keeps a browser strict; `is_annotators` says that it is an annotator's page, `join` that it is a link's.
+    """Return the security headers of a page. `is_annotators` is true for annotators' pages, `join` for sign-in links.
 
-    Nobody may show our pages inside theirs, but for those that the study names. Mechanical Turk shows every HIT so:
-    if it may not, then it may still show the page of the link, which opens a tab.
+    Only sites named by the study may show its pages in a frame. Mechanical Turk shows every HIT in a frame, so it may
+    always show the page of a sign-in link. That page then opens the study in a new tab.
     """
     mturk = recruitment.platform == "mturk"
     frames = recruitment.frame if is_annotators else ()
@@ -54,19 +54,19 @@ def _security_headers(recruitment: Recruitment, join: bool, is_annotators: bool)
 _NO_STORE = (b"cache-control", b"no-store")
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 _CONNECTION_CLOSE = (b"connection", b"close")
-BODY_TIMEOUT = 30.0
-"""Seconds that a browser may pause while it sends a request."""
+BODY_TIMEOUT_SECONDS = 30.0
+"""Maximum seconds between two received parts of a request body."""
 log = logging.getLogger(__name__)
 
 
-_UPLOAD_PATHS = ("/api/admin/documents", "/api/admin/protocol")  # both look at who asks before they read on
+_UPLOAD_PATHS = ("/api/admin/documents", "/api/admin/protocol")  # both authenticate before they read the request body
 
 
 class SecurityMiddleware:
-    """Around every request and its answer.
+    """Middleware that limits requests and adds security headers to responses.
 
-    A request for a host that is not among `hosts` is refused, so that no other name can be made to point at a server
-    of this machine; any host will do when `hosts` is None.
+    Requests for a host that is not in `hosts` are rejected, which protects a local server from DNS rebinding.
+    With `hosts=None`, any host is accepted.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SecurityMiddleware:
         self.most_uploaded = most_uploaded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
+        """Handle a request, and add the security headers to the response."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -114,68 +114,61 @@ class SecurityMiddleware:
 
         try:
             self._check_host_and_path(scope)
-            await self.app(scope, _limit_body(scope, receive, limit), send_with_headers)
+            await self.app(scope, _limit_body_size(scope, receive, limit), send_with_headers)
         except ProblemError as error:
             await error.response()(scope, receive, send_with_headers)
-        except Exception:  # ours: answered here, since the connection would be cut if it got any further
+        except Exception:  # handled here, because an outer handler would close the connection
             log.exception("%s %s failed", scope["method"], route_template(scope))
             if begun:
                 raise
             await ProblemError("failed").response()(scope, receive, send_with_headers)
 
     def _check_host_and_path(self, scope: Scope) -> None:
-        """Refuse a host that is not ours, and a NUL, which no id has and PostgreSQL does not take."""
+        """Reject unknown hosts and NUL characters. No ID contains NUL, and PostgreSQL does not accept it."""
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
         if self.hosts is not None and not is_known_host(host, self.hosts):
-            raise ProblemError("not-allowed", "This server does not answer to that name; start it with --public-url.")
+            raise ProblemError(
+                "not-allowed",
+                "This server does not accept requests for this host. Start it with --public-url to allow the host.",
+            )
         if "\0" in scope["path"] or b"%00" in scope.get("query_string", b""):
-            raise ProblemError("refused", "This was not accepted: it holds a NUL character.")
+            raise ProblemError("refused", "This request was not accepted because its address contains a NUL character.")
 
 
 def is_known_host(host: str, hosts: Collection[str]) -> bool:
-    """Whether the `Host` of a request is among those that a server answers to; `*` stands for any plain address.
+    """Return whether a `Host` header is accepted. With `*` in `hosts`, any IP address is accepted.
 
     >>> is_known_host("127.0.0.1:8000", ["127.0.0.1"]), is_known_host("evil.example", ["127.0.0.1", "*"])
     (True, False)
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    return name in hosts or ("*" in hosts and _is_ip_address(name))
-
-
-def _is_ip_address(name: str) -> bool:
-    try:
+        if name in hosts:
+            return True
         ipaddress.ip_address(name)
     except ValueError:
         return False
-    return True
+    return "*" in hosts
 
 
-async def _receive_with_timeout(receive: Receive) -> Message:
-    """The next piece of a request; one that does not come ends the request."""
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT):
-            return await receive()
-    except TimeoutError:
-        raise ProblemError("refused", "The request did not arrive in time. Send it again.", 408) from None
-
-
-def _limit_body(scope: Scope, receive: Receive, max_bytes: int) -> Receive:
-    """`receive` that stops at `most` bytes, whatever the request says about its size."""
+def _limit_body_size(scope: Scope, receive: Receive, max_bytes: int) -> Receive:
+    """Return a `receive` that fails above `max_bytes`, whatever size the request declares, and after a timeout."""
     if any(
         name == b"content-length" and value.isdigit() and int(value) > max_bytes for name, value in scope["headers"]
     ):
         raise ProblemError("too-large")
-    got, complete = 0, False
+    received_bytes, complete = 0, False
 
     async def receive_limited() -> Message:
-        nonlocal got, complete
-        message = await (receive() if complete else _receive_with_timeout(receive))
+        nonlocal received_bytes, complete
+        try:
+            async with asyncio.timeout(None if complete else BODY_TIMEOUT_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise ProblemError("refused", "The request timed out. Send it again.", 408) from None
         complete = complete or not message.get("more_body", False)
-        got += len(message.get("body", b""))
-        if got > max_bytes:
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > max_bytes:
             raise ProblemError("too-large")
         return message
 

@@ -1,4 +1,4 @@
-"""What a server does by itself once a day: forget changes that nobody can send again."""
+"""Daily maintenance of the server: deletion of old change records."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def run_housekeeping(store: Store, every: float = SECONDS_PER_DAY) -> Iterator[None]:
-    """Forget old changes now and then again every so many seconds, for as long as the study is served."""
-    over = threading.Event()
+    """Delete old change records at the start, and then every `every` seconds while the study is served."""
+    stop_event = threading.Event()
     keeper = threading.Thread(
-        target=_forget_changes_periodically, args=(store, every, over), name="housekeeping", daemon=True
+        target=_forget_changes_periodically, args=(store, every, stop_event), name="housekeeping", daemon=True
     )
     keeper.start()
     try:
         yield
     finally:
-        over.set()
+        stop_event.set()
         keeper.join(timeout=30)
 
 
-def _forget_changes_periodically(store: Store, every: float, over: threading.Event) -> None:
-    while not over.is_set():
+def _forget_changes_periodically(store: Store, every: float, stop_event: threading.Event) -> None:
+    while not stop_event.is_set():
         try:
             store.run_job_sync(task_storage.forget_old_changes)
-        except FinecombError as error:  # a database that is away comes back; tomorrow is early enough
-            log.warning("old changes were not forgotten: %s", error)
-        over.wait(every)
+        except FinecombError as error:  # the database may be unavailable for a while; the next run will try again
+            log.warning("old changes were not deleted: %s", error)
+        stop_event.wait(every)

@@ -1,4 +1,4 @@
-"""A protocol on phone and tablet beside its YAML, begun anew whenever the file changes."""
+"""Live preview of a protocol on a phone and a tablet, next to its YAML. It reloads when the file changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finecomb.core.errors import FinecombError
 
 PREVIEW_PATH = "/preview"
 AppFactory = Callable[[], tuple[ASGIApp, str]]
-"""Reads the protocol's file and returns the app that shows it, with the path of its link."""
+"""Function that reads the protocol file, and returns an app for it with the path of its sign-in link."""
 
 _HTML = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Preview · Finecomb</title>
@@ -52,11 +52,11 @@ const said = document.getElementById("said"), yaml = document.getElementById("ya
 let shown = 0;
 async function look() {
   const answer = await fetch("/preview/state").catch(() => undefined);
-  if (!answer?.ok) { said.textContent = "The preview was stopped."; said.className = "wrong"; return; }
+  if (!answer?.ok) { said.textContent = "The preview has stopped."; said.className = "wrong"; return; }
   const { version, link, text, problem } = await answer.json();
   if (yaml.textContent !== text) yaml.textContent = text;
   said.className = problem ? "wrong" : "";
-  said.textContent = problem || "Shows the file as it was saved last; nothing is kept.";
+  said.textContent = problem || "Shows the last saved version. Nothing is stored.";
   if (version === shown) return;
   shown = version;
   document.documentElement.dataset.version = version;
@@ -65,7 +65,7 @@ async function look() {
 await look();
 setInterval(look, 700);
 """
-_FILES = {
+_PREVIEW_FILES = {
     PREVIEW_PATH: (_HTML, "text/html"),
     "/preview.css": (_STYLE, "text/css"),
     "/preview.js": (_SCRIPT, "text/javascript"),
@@ -74,9 +74,9 @@ _CONTENT_SECURITY_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'no
 
 
 class LivePreview:
-    """Shows the app of a protocol, and another once the protocol's file has changed.
+    """ASGI application that shows a protocol and reloads it when its file changes.
 
-    A file that cannot be read is said; what was shown before stays.
+    Errors in the file are shown, and the last valid version stays visible.
     """
 
     def __init__(self, file: Path, opened: AppFactory) -> None:
@@ -88,7 +88,7 @@ class LivePreview:
         self._turn = asyncio.Lock()
 
     def _file_stamp(self) -> tuple[int, int]:
-        """When the file was written, and its size; zeros while an editor replaces it."""
+        """Return the modification time and size of the file, or zeros while an editor is replacing it."""
         try:
             state = self._file.stat()
         except OSError:
@@ -96,15 +96,43 @@ class LivePreview:
         return state.st_mtime_ns, state.st_size
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer for the page itself, or pass on to the app shown."""
+        """Serve the preview page, or pass the request to the app of the protocol."""
         path = scope.get("path", "")
-        if scope["type"] == "http" and path in _FILES:
-            content, kind = _FILES[path]
+        if scope["type"] == "http" and path in _PREVIEW_FILES:
+            content, kind = _PREVIEW_FILES[path]
             await self._set_headers(Response(content, media_type=kind))(scope, receive, send)
         elif scope["type"] == "http" and path == f"{PREVIEW_PATH}/state":
-            await self._set_headers(JSONResponse(await self._refresh_state()))(scope, receive, send)
+            async with self._turn:
+                stamp = self._file_stamp()
+                if stamp not in (self._seen, (0, 0)):
+                    self._seen = stamp
+                    try:
+                        self._app, self._link = await asyncio.to_thread(self._opened)
+                    except FinecombError as error:
+                        self._problem = str(error)
+                    else:
+                        self._version += 1
+                        self._problem = ""
+            text = (
+                await asyncio.to_thread(self._file.read_text, "utf-8", "replace")
+                if self._file_stamp() != (0, 0)
+                else ""
+            )
+            await self._set_headers(
+                JSONResponse({"version": self._version, "link": self._link, "text": text, "problem": self._problem})
+            )(scope, receive, send)
         else:
-            await self._app(scope, receive, _allow_framing(send))
+            # Allow pages in frames of the same origin, which are otherwise forbidden
+            async def send_frameable(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [
+                        (name, value.replace(b"frame-ancestors 'none'", b"frame-ancestors 'self'"))
+                        for name, value in message.get("headers", [])
+                        if name != b"x-frame-options"
+                    ]
+                await send(message)
+
+            await self._app(scope, receive, send_frameable)
 
     @staticmethod
     def _set_headers(response: Response) -> Response:
@@ -112,41 +140,8 @@ class LivePreview:
         response.headers["content-security-policy"] = _CONTENT_SECURITY_POLICY.decode()
         return response
 
-    async def _refresh_state(self) -> dict[str, object]:
-        async with self._turn:
-            stamp = self._file_stamp()
-            if stamp not in (self._seen, (0, 0)):
-                self._seen = stamp
-                await self._reload_app()
-        text = await asyncio.to_thread(self._file.read_text, "utf-8", "replace") if self._file_stamp() != (0, 0) else ""
-        return {"version": self._version, "link": self._link, "text": text, "problem": self._problem}
-
-    async def _reload_app(self) -> None:
-        try:
-            self._app, self._link = await asyncio.to_thread(self._opened)
-        except FinecombError as error:
-            self._problem = str(error)
-        else:
-            self._version += 1
-            self._problem = ""
-
-
-def _allow_framing(send: Send) -> Send:
-    """Pages may stand inside those of the same address, which nothing else allows."""
-
-    async def send_frameable(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [
-                (name, value.replace(b"frame-ancestors 'none'", b"frame-ancestors 'self'"))
-                for name, value in message.get("headers", [])
-                if name != b"x-frame-options"
-            ]
-        await send(message)
-
-    return send_frameable
-
 
 def create_preview_app(file: Path, opened: AppFactory, hosts: Collection[str] | None) -> ASGIApp:
-    """The live preview, for the names that it answers to; any when None."""
-    allowed = None if hosts is None else [*sorted(hosts), "["]  # an address of IPv6 begins so, which is no name
+    """Create the live preview. `hosts` are the accepted host names; None accepts any."""
+    allowed = None if hosts is None else [*sorted(hosts), "["]  # IPv6 addresses start with a bracket and are not names
     return TrustedHostMiddleware(LivePreview(file, opened), allowed_hosts=allowed)

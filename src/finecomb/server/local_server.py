@@ -1,4 +1,4 @@
-"""A study served on this machine for as long as a program needs it, and browsers to visit it with."""
+"""Local study server that runs for the duration of a `with` block, and HTTP clients for it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ import uvicorn
 
 from finecomb.collection.database.store import Store
 from finecomb.core.errors import FinecombError
+from finecomb.core.guarded_json import load_json
 from finecomb.server.app import create_app
 from finecomb.server.auth import CSRF_HEADER
 
-_TIMEOUT_SECONDS = 30.0  # seconds until the server has to answer
+_TIMEOUT_SECONDS = 30.0  # maximum wait for the server to respond
 
 
 @contextmanager
 def serve_locally(store: Store) -> Iterator[int]:
-    """The real server in a thread of its own, on a free port of this machine; yields the port."""
+    """Serve a study in a thread on a free local port, and yield the port."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         create_app(store), log_level="error", access_log=False, lifespan="off", ws="none", timeout_keep_alive=600
@@ -34,7 +35,11 @@ def serve_locally(store: Store) -> Iterator[int]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        _wait_until_started(server)
+        until = time.monotonic() + _TIMEOUT_SECONDS
+        while not server.started:
+            if time.monotonic() > until:
+                raise FinecombError("the server did not start; run `finecomb serve` on the same study to see why")
+            time.sleep(0.01)
         yield listening.getsockname()[1]
     finally:
         server.should_exit = True
@@ -42,16 +47,8 @@ def serve_locally(store: Store) -> Iterator[int]:
         listening.close()
 
 
-def _wait_until_started(server: uvicorn.Server) -> None:
-    until = time.monotonic() + _TIMEOUT_SECONDS
-    while not server.started:
-        if time.monotonic() > until:
-            raise FinecombError("the server did not start; try `finecomb serve` on the same study to see why")
-        time.sleep(0.01)
-
-
 class BrowserClient:
-    """One person's browser: keeps its cookies, and sends the token that our pages send."""
+    """HTTP client that keeps cookies and sends the CSRF token, as a browser does."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
@@ -59,7 +56,7 @@ class BrowserClient:
         self.token = ""
 
     def send_request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Send a request; returns the status and the answer's JSON."""
+        """Send a request, and return the status and the JSON of the response."""
         headers = {"Content-Type": "application/json"}
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
@@ -73,15 +70,15 @@ class BrowserClient:
             cookie: SimpleCookie = SimpleCookie(line)
             self._cookies |= {name: morsel.value for name, morsel in cookie.items()}
         is_json = (response.headers.get("Content-Type") or "").startswith("application/json")
-        return response.status, json.loads(text) if text and is_json else None
+        return response.status, load_json(text) if text and is_json else None
 
     def put_change(self, path: str, **body: Any) -> Any:
-        """PUT a change; an answer other than yes is an error that says what the server said."""
+        """Send a change by PUT. Raise an error with the server's message when it is not accepted."""
         status, answer = self.send_request("PUT", path, {"change": uuid.uuid4().hex, **body})
         if status != 200:
-            raise FinecombError(f"the server refused PUT {path}: {answer.get('say') if answer else status} {answer}")
+            raise FinecombError(f"the server rejected PUT {path}: {answer.get('say') if answer else status} {answer}")
         return answer
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()

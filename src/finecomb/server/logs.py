@@ -1,4 +1,4 @@
-"""The server's log as lines of JSON, without anything that tells who somebody is or what they did."""
+"""JSON log of the server, without personal data and without content of the study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, TextIO
 
 from starlette.types import Scope
@@ -19,50 +18,39 @@ _SOURCE_ROOT = Path(__file__).parent.parent.parent
 
 
 class JsonFormatter(logging.Formatter):
-    """A line for each record: time, level, logger, message, and what a request was.
+    """Formatter that writes one JSON line per log record: time, level, logger, message and request.
 
-    Of an exception it has the type and where it was raised. Its message is left out, since it may quote what somebody
-    wrote or a worker's id; of a message's values only text, numbers and types are kept.
+    Exceptions are logged by type and location. Their messages are omitted, because they may quote content or a worker
+    ID. In log messages, values other than text and numbers are replaced by the names of their types.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON."""
+        """Format a log record as one line of JSON."""
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        redacted = tuple(
+            value if isinstance(value, str | int | float) or value is None else type(value).__name__
+            for value in arguments
+        )
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "message": _redacted_message(record),
+            "message": (str(record.msg) % redacted if arguments else str(record.msg)),
             **getattr(record, "request", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-            line["at"] = _traceback_lines(record.exc_info[2])
+            line["at"] = []
+            for frame in traceback.extract_tb(record.exc_info[2]):
+                path = Path(frame.filename)
+                shown = path.relative_to(_SOURCE_ROOT) if path.is_relative_to(_SOURCE_ROOT) else path.name
+                line["at"].append(f"{shown}:{frame.lineno} {frame.name}")
         return json.dumps(line, ensure_ascii=False)
 
 
-def _redacted_message(record: logging.LogRecord) -> str:
-    arguments = record.args if isinstance(record.args, tuple) else ()
-    return str(record.msg) % tuple(map(_redact_value, arguments)) if arguments else str(record.msg)
-
-
-def _redact_value(value: object) -> object:
-    return value if isinstance(value, str | int | float) or value is None else type(value).__name__
-
-
-def _traceback_lines(trace: TracebackType | None) -> list[str]:
-    """Where an exception went through, without the values of any name."""
-    frames = traceback.extract_tb(trace)
-    return [f"{_short_path(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-
-
-def _short_path(file: str) -> str:
-    path = Path(file)
-    return str(path.relative_to(_SOURCE_ROOT)) if path.is_relative_to(_SOURCE_ROOT) else path.name
-
-
 def configure_logging(format: LogFormat, stream: TextIO | None = None) -> None:
-    """Write the log of this process to a stream, standard error when None; as JSON, with a line for each request."""
+    """Configure the logging of this process. JSON lines are written to `stream`, by default standard error."""
     if format == "text":
         return
     handler = logging.StreamHandler(stream or sys.stderr)
@@ -73,7 +61,7 @@ def configure_logging(format: LogFormat, stream: TextIO | None = None) -> None:
 
 
 def route_template(scope: Scope) -> str:
-    """The address of a request with names in place of ids and tokens; empty where it leads nowhere.
+    """Return the path of a request with placeholders for IDs and tokens, or an empty string when no route matches.
 
     >>> route_template({"path": "/api/join/Zm9v/decline", "endpoint": print, "path_params": {"token": "Zm9v"}})
     '/api/join/{token}/decline'
@@ -89,7 +77,7 @@ def route_template(scope: Scope) -> str:
 
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
-    """A line about an answered request: what was asked for and how it went, not by whom or about whom."""
+    """Log the method, route, status and duration of a request, without the person or the object it concerns."""
     if request_log.isEnabledFor(logging.INFO):
         fields = {
             "method": scope["method"],

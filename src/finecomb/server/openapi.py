@@ -1,4 +1,4 @@
-"""`python -m finecomb.server.openapi` prints the API's description, from which the TypeScript types are made."""
+"""OpenAPI description for the TypeScript types, printed by `python -m finecomb.server.openapi`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finecomb.server.app import create_app
 
 
 def build_openapi_description() -> dict[str, Any]:
-    """The OpenAPI description of the study server."""
+    """Return the OpenAPI description of the study server."""
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(parse_location(Path(folder) / DATABASE_FILENAME), [Settings()])
         try:

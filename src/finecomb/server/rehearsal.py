@@ -1,4 +1,4 @@
-"""A dress rehearsal: pretended people walk the real server over HTTP, and a pretended researcher rejects bad work."""
+"""Trial run of a study: simulated participants use the real server over HTTP, and bad work is rejected."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import numpy as np
 from finecomb.annotators.simulated.simulated_people import (
     CrowdTraits,
     SimulatedPerson,
-    SimulatedResponse,
-    ground_truth,
-    make_person,
+    build_ground_truth,
+    make_simulated_person,
     simulate_response,
 )
 from finecomb.collection import (
@@ -31,17 +30,18 @@ from finecomb.collection import (
 from finecomb.collection.database.store import Store
 from finecomb.collection.design_cells import CellState
 from finecomb.collection.practice_rounds import (
-    SIDES,
+    PAIR_SIDES,
     annotator_practice_rounds,
-    guess_question,
+    find_guess_question,
     is_guess_right,
     practised_condition,
 )
 from finecomb.collection.task_storage import TaskInfo
+from finecomb.core.duplicate_marks import merge_marks
 from finecomb.core.errors import FinecombError
-from finecomb.core.practice import Choice, Exercise
+from finecomb.core.practice import Choice
 from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
+from finecomb.core.records import Annotation, Annotator, Answer, Document
 from finecomb.core.study import Study, StudyItem
 from finecomb.engine.seeds import seeded_generator
 from finecomb.server.annotators.pair_names import build_pair_text_names
@@ -52,48 +52,48 @@ _PAGE_SECONDS = 45.0
 _EXERCISE_SECONDS = 40.0
 _MAX_STEPS = 10_000
 VisitOutcome = Literal["done", "left", "screened-out", "nothing", "full"]
-"""How somebody's visit ended: all handed in, stopped, not passed, no text for them, or no place for them."""
+"""Outcome of a visit: completed, left early, failed the qualification, no text available, or no place available."""
 
 
 class RehearsalClock:
-    """A clock that goes on as fast as pretended people work."""
+    """Clock that advances as fast as simulated participants work."""
 
     def __init__(self, now: float = 1_767_225_600.0) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """Seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return self.now
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedVisit:
-    """One person's visit to the study."""
+    """Visit of one simulated participant."""
 
     number: int
     annotator: str
     outcome: VisitOutcome
     texts: int
-    """Handed in."""
+    """Number of submitted texts."""
     rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalResult:
-    """What came out of a rehearsal."""
+    """Results of a trial run."""
 
     visits: Sequence[SimulatedVisit]
     states: Sequence[CellState]
-    """How each cell of the design is filled; none without a design."""
+    """State of each cell of the design; empty without a design."""
     study: Study
 
     @property
     def is_filled(self) -> bool:
-        """Whether every cell has all its people."""
+        """True when every cell is full."""
         return all(state.is_full for state in self.states)
 
     def rows(self) -> list[dict[str, object]]:
-        """Return one row per cell of the design, or without one how many people ended how."""
+        """Return one row per cell of the design. Without a design, return the number of people by outcome."""
         if not self.states:
             outcomes = Counter(visit.outcome for visit in self.visits)
             return [{"outcome": outcome, "people": count} for outcome, count in outcomes.items()]
@@ -115,23 +115,23 @@ class RehearsalResult:
         ]
 
     def notes(self) -> list[str]:
-        """Return in words how many people came, how many of them were rejected or left, and what they cost."""
+        """Return notes on the number of people, how many of them were rejected or left, and the cost."""
         money = self.study.settings.effective_currency
         came = [visit for visit in self.visits if visit.annotator]
         rejected = {visit.annotator for visit in came if visit.rejected}
-        cost = pay.study_cost(self.study.settings, pay.earnings_from_records(self.study))
-        rate = f", {money} {cost.per_hour:.2f} an hour (median)" if cost.per_hour is not None else ""
+        cost = pay.study_cost_so_far(self.study.settings, pay.earnings_from_records(self.study))
+        rate = f", {money} {cost.per_hour:.2f} per hour (median)" if cost.per_hour is not None else ""
         left = sum(visit.outcome == "left" for visit in came)
         share = f" ({len(rejected) / len(came):.1%})" if came else ""
         return [
-            f"{len(came):,} people came: {len(rejected):,} rejected{share}, {left:,} left before the end",
-            f"cost: {money} {cost.total:,.2f} with fees{rate}; rejected people are paid too",
+            f"{len(came):,} people: {len(rejected):,} rejected{share}, {left:,} left early",
+            f"cost: {money} {cost.total:,.2f} including fees{rate}; rejected people are paid as well",
         ]
 
 
 def items_without_human_work(study: Study) -> Iterator[StudyItem]:
-    """A study as it is before anybody has come: settings, protocols, texts and gold."""
-    kept = {one.id for one in study.iter_annotators() if one.kind != "human"}
+    """Yield the records of a study without human work: settings, protocols, texts, and machine and gold annotations."""
+    kept = {annotator.id for annotator in study.iter_annotators() if annotator.kind != "human"}
     for item in study.items():
         is_theirs = isinstance(item, Annotator) and item.id not in kept
         if not is_theirs and not (isinstance(item, Annotation) and item.annotator not in kept):
@@ -146,7 +146,7 @@ def rehearse(
     seed: int,
     watch: Callable[[SimulatedVisit], None] = lambda _: None,
 ) -> RehearsalResult:
-    """Let people come one after another, `arrivals` at most, until there is no place or no text for anybody."""
+    """Simulate up to `arrivals` visits one after another, until no place or no text is left."""
     gold = _gold_by_document(store)
     visits = []
     with serve_locally(store) as port:
@@ -156,13 +156,17 @@ def rehearse(
                 visit = walker.simulate_reviewed_visit(number)
                 visits.append(visit)
                 watch(visit)
-                if visit.outcome in ("full", "nothing") and not _advance_clock_past_leases(store, clock):
-                    break
+                if visit.outcome in ("full", "nothing"):
+                    if not store.assignment_plan().cells:
+                        break
+                    # The places of people who left become free when their leases expire.
+                    clock.now += 60 * store.head.settings.lease + 1
+                    if not store.read(design_cells_storage.has_open_place):
+                        break
         except KeyboardInterrupt:
-            log.warning("stopped after %d people; the tables are of those who came", len(visits))
-    with store.database.read_transaction() as transaction:
-        states = design_cells_storage.read_cell_states(store, transaction) if store.assignment_plan().cells else []
-    return RehearsalResult(visits, states, store.study())
+            log.warning("stopped after %d people; the tables cover only these", len(visits))
+    states = store.read(design_cells_storage.read_cell_states) if store.assignment_plan().cells else []
+    return RehearsalResult(visits, states, store.read_study())
 
 
 def simulate_concurrent_visits(
@@ -174,60 +178,30 @@ def simulate_concurrent_visits(
     at_once: int,
     seed: int,
 ) -> Sequence[SimulatedVisit]:
-    """The visits of so many people to a study that is served on a port of this machine, so many of them at once.
+    """Simulate the visits of `people` participants, `at_once` at a time, to a study served on a local port.
 
-    `store` is the same study, to know what is true about its texts; nothing is written through it. A save that the
-    server refuses, e.g. since a text went to somebody else, is an error.
+    `store` holds the same study. It is used only to look up the truth about its texts. A save that the server
+    rejects, e.g. because a text was reassigned, is an error.
     """
     walker = _VisitSimulator(store, clock, traits, _gold_by_document(store), port, seed)
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(walker.simulate_visit, range(1, people + 1)))
 
 
-def _advance_clock_past_leases(store: Store, clock: RehearsalClock) -> bool:
-    """Wait until places of those who left are given back; says whether there is one then."""
-    if not store.assignment_plan().cells:
-        return False
-    clock.now += 60 * store.head.settings.lease + 1
-    with store.database.read_transaction() as transaction:
-        return design_cells_storage.has_open_place(store, transaction)
-
-
 def _gold_by_document(store: Store) -> dict[str, Annotation]:
-    study = store.study()
-    golden = {one.id for one in study.iter_annotators() if one.kind == "gold"}
+    study = store.read_study()
+    golden = {annotator.id for annotator in study.iter_annotators() if annotator.kind == "gold"}
     return {
         annotation.document: annotation for annotation in study.iter_annotations() if annotation.annotator in golden
     }
 
 
-def _sign_in_researcher(store: Store, port: int) -> BrowserClient:
-    """A researcher who has just signed in: sessions end after days, and a rehearsal's days are short."""
-    browser = BrowserClient(port)
-    link = store.run_job_sync(researcher_actions_storage.invite_researcher, "finecomb rehearse", "owner", "owner")
-    browser.send_request("POST", f"/sign-in/{link}")
-    _, session = browser.send_request("GET", "/api/admin/session")
-    browser.token = session["csrf"]
-    return browser
-
-
-def _exclude_annotator(store: Store, port: int, annotator: str, person: SimulatedPerson) -> None:
-    researcher = _sign_in_researcher(store, port)
-    reason = (
-        "the explanations are copied from the texts" if person.habit == "copies" else "the explanations say nothing"
-    )
-    status, answer = researcher.send_request("PUT", f"/api/admin/annotator/excluded?id={annotator}", {"reason": reason})
-    researcher.close()
-    if status != 200:
-        raise FinecombError(f"the server did not let {annotator} be excluded: {answer}")
-
-
-# --- one person --------------------------------------------------------------------------------------------------
+# --- visits ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _VisitSimulator:
-    """Whoever comes, one after another."""
+    """Simulator of visits. Each participant has a number and makes one visit."""
 
     store: Store
     clock: RehearsalClock
@@ -238,102 +212,117 @@ class _VisitSimulator:
     documents: dict[str, Document] = field(default_factory=dict)
 
     def simulated_person(self, number: int) -> SimulatedPerson:
-        """The person who comes as number so and so."""
+        """Return the simulated person with the given number."""
         place = max((place.texts_per_person for place in self.store.assignment_plan().cells.values()), default=0)
         texts = place or self.store.head.protocol.work.texts or len(self.store.assignment_plan().documents)
-        return make_person(number, self.traits, texts, self.seed)
+        return make_simulated_person(number, self.traits, texts, self.seed)
 
     def simulate_reviewed_visit(self, number: int) -> SimulatedVisit:
-        """A visit, and what the researcher makes of the work."""
+        """Simulate a visit, and the researcher's review of the submitted work."""
         visit, person = self.simulate_visit(number), self.simulated_person(number)
-        if visit.outcome != "done" or person.is_honest:
+        if visit.outcome != "done" or person.is_careful:
             return visit
-        _exclude_annotator(self.store, self.port, visit.annotator, person)
+        # New session of the researcher, because an old one would expire during the simulated days
+        researcher = BrowserClient(self.port)
+        link = self.store.run_job_sync(
+            researcher_actions_storage.invite_researcher, "finecomb rehearse", "owner", "owner"
+        )
+        researcher.send_request("POST", f"/sign-in/{link}")
+        _, session = researcher.send_request("GET", "/api/admin/session")
+        researcher.token = session["csrf"]
+        reason = (
+            "the explanations are copied from the texts"
+            if person.habit == "copies"
+            else "the explanations are too vague"
+        )
+        status, answer = researcher.send_request(
+            "PUT", f"/api/admin/annotator/excluded?id={visit.annotator}", {"reason": reason}
+        )
+        researcher.close()
+        if status != 200:
+            raise FinecombError(f"the server did not exclude {visit.annotator}: {answer}")
         return replace(visit, rejected=True)
 
     def simulate_visit(self, number: int) -> SimulatedVisit:
-        """From the open link to the end, wherever that is."""
+        """Simulate a visit, from opening the open link to the end."""
         browser = BrowserClient(self.port)
         try:
-            parameters = _platform_query_string(self.store.head.settings.recruitment.platform, number)
+            if self.store.head.settings.recruitment.platform == "prolific":
+                parameters = f"?PROLIFIC_PID=rehearsal{number}&STUDY_ID=rehearsal&SESSION_ID=rehearsal{number}"
+            elif self.store.head.settings.recruitment.platform == "mturk":
+                parameters = f"?workerId=REHEARSAL{number}&hitId=REHEARSAL&assignmentId=REHEARSAL{number}"
+            else:
+                parameters = ""
             status, answer = browser.send_request(
-                "POST", f"/api/join/{access_storage.open_link_token(self.store)}{parameters}"
+                "POST", f"/api/join/{access_storage.get_open_link_token(self.store)}{parameters}"
             )
             if status != 200:
                 return SimulatedVisit(number, "", "full", 0)
             browser.token = answer["csrf"]
-            return self._complete_steps(browser, number, str(answer["annotator"]))
+            annotator = str(answer["annotator"])
+            who, texts = self.simulated_person(number), 0
+            for _ in range(_MAX_STEPS):
+                _, following = browser.send_request("POST", "/api/next")
+                if following["page"]:
+                    self._complete_page(browser, following["page"], who, annotator)
+                elif not following["task"]:
+                    why = following["why"]
+                    done: VisitOutcome = "done" if why == "all-done" or texts else "nothing"
+                    outcome = "screened-out" if why == "screened-out" else done
+                    return SimulatedVisit(number, annotator, outcome, texts)
+                elif following["task"]["phase"] != "work":
+                    self._complete_exercise(browser, following["task"], who)
+                elif who.leaves_after is not None and texts >= who.leaves_after:
+                    return SimulatedVisit(number, annotator, "left", texts)
+                else:
+                    self._annotate_task(browser, following["task"], who, annotator)
+                    texts += 1
+            raise FinecombError(f"simulated participant {number} did not finish within {_MAX_STEPS:,} steps")
         finally:
             browser.close()
 
-    def _complete_steps(self, browser: BrowserClient, number: int, annotator: str) -> SimulatedVisit:
-        who, texts = self.simulated_person(number), 0
-        for _ in range(_MAX_STEPS):
-            _, following = browser.send_request("POST", "/api/next")
-            if following["page"]:
-                self._complete_page(browser, following["page"], who, annotator)
-            elif not following["task"]:
-                return SimulatedVisit(number, annotator, _visit_outcome(following["why"], texts), texts)
-            elif following["task"]["phase"] != "work":
-                self._complete_exercise(browser, following["task"], who)
-            elif who.leaves_after is not None and texts >= who.leaves_after:
-                return SimulatedVisit(number, annotator, "left", texts)
-            else:
-                self._annotate_task(browser, following["task"], who, annotator)
-                texts += 1
-        raise FinecombError(f"person {number} of the rehearsal came to no end after {_MAX_STEPS:,} steps")
-
     def _task_info(self, task: str) -> TaskInfo:
-        with self.store.database.read_transaction() as transaction:
-            facts = task_storage.read_task_info(self.store, transaction, task)
+        facts = self.store.read(task_storage.read_task_info, task)
         assert facts is not None
         return facts
 
-    # --- before the work ---
+    # --- onboarding --------
 
     def _complete_page(self, browser: BrowserClient, page: Any, who: SimulatedPerson, annotator: str) -> None:
-        """Read a page, or answer it as somebody would who may take part."""
+        """Complete a page, answering the survey like an eligible person."""
         rng = seeded_generator(self.seed, "page", who.number, page["step"])
         if page["number"] and not page["is_open"]:
-            self._submit_guess(browser, page, who, annotator, rng)
+            # The probability of a right guess is the person's skill.
+            protocol, settings = self.store.head.protocol, self.store.head.settings
+            person = self.store.read(annotator_storage.get_annotator, annotator)
+            rounds = annotator_practice_rounds(practised_condition(protocol, settings, person), person)
+            examples, asked = rounds[page["number"] - 1], find_guess_question(protocol)
+            values: Sequence[Answer] = PAIR_SIDES if len(examples) > 1 or asked is None else asked.values
+            skill = 0.5 if who.habit == "careless" else self.traits.condition_skill(person.condition)
+            is_right = bool(rng.random() < skill)
+            fitting = [value for value in values if is_guess_right(protocol, examples, value) in (is_right, None)]
+            seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
+            self.clock.now += seconds
+            guess = fitting[int(rng.integers(len(fitting)))]
+            browser.put_change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
         wanted = {
             name: answers[0]
             for place in self.store.assignment_plan().cells.values()
             for group in place.cell.eligible
             for name, answers in group.items()
         }
-        asked = [Question.model_validate(question) for question in page["questions"]]
+        questions = [Question.model_validate(question) for question in page["questions"]]
         answers = {
             question.name: wanted.get(question.name, question.scale_type.example(question, rng))
-            for question in asked
+            for question in questions
             if question.when is None
         }
         seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
         self.clock.now += seconds
         browser.put_change(f"/api/steps/{page['step']}", answers=answers, active=round(seconds, 1))
 
-    def _submit_guess(
-        self, browser: BrowserClient, page: Any, who: SimulatedPerson, annotator: str, rng: np.random.Generator
-    ) -> None:
-        """Guess in a practice round, rightly as often as the person's skill says."""
-        protocol, settings = self.store.head.protocol, self.store.head.settings
-        with self.store.database.read_transaction() as transaction:
-            person = annotator_storage.get_annotator(self.store, transaction, annotator)
-        examples = annotator_practice_rounds(practised_condition(protocol, settings, person), person)[
-            page["number"] - 1
-        ]
-        question = guess_question(protocol)
-        values: Sequence[Answer] = SIDES if len(examples) > 1 or question is None else question.values
-        skill = 0.5 if who.habit == "careless" else self.traits.condition_skill(person.condition)
-        wanted = bool(rng.random() < skill)
-        fitting = [value for value in values if is_guess_right(protocol, examples, value) in (wanted, None)]
-        seconds = float(rng.gamma(4, _PAGE_SECONDS / 4))
-        self.clock.now += seconds
-        guess = fitting[int(rng.integers(len(fitting)))]
-        browser.put_change(f"/api/steps/{page['step']}/guess", guess=guess, active=round(seconds, 1))
-
     def _complete_exercise(self, browser: BrowserClient, task: Any, who: SimulatedPerson) -> None:
-        """Do an exercise or a question of the test, as well as the person's habits let them."""
+        """Complete an exercise or a question according to the person's habits."""
         facts, protocol = self._task_info(task["id"]), self.store.head.protocol
         item = onboarding.practice_items_by_document(protocol, facts.round)[facts.document].given
         rng = seeded_generator(self.seed, "practice", who.number, facts.document, facts.round)
@@ -343,60 +332,60 @@ class _VisitSimulator:
             answer = item.answer if rng.random() < skill else others[int(rng.integers(len(others)))]
             browser.put_change(f"/api/tasks/{task['id']}/answers", body={"answers": {"answer": answer}})
         else:
-            self._submit_solutions(browser, task, item, rng, skill)
+            known = [number for number in range(len(item.solutions)) if rng.random() < skill]
+            for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
+                unit = {"answers": _example_answers(protocol.unit_questions, rng) | dict(right)}
+                browser.put_change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
+            for number in known:
+                solution, span = item.solutions[number], item.solution_spans()[number]
+                answers = _example_answers(protocol.questions_for_label(solution.label), rng) | dict(solution.answers)
+                label = protocol.find_label(solution.label)
+                needed = label is not None and label.antecedent == "required"
+                body = {
+                    "spans": [span.to_wire()],
+                    "quotes": [solution.quote],
+                    "label": solution.label,
+                    "answers": answers,
+                    "antecedent": {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None,
+                }
+                browser.put_change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
+            answers = _example_answers(protocol.document_questions, rng) | dict(item.answers)
+            body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
+            browser.put_change(f"/api/tasks/{task['id']}/answers", body=body)
         self._finish_task(browser, task["id"], float(rng.gamma(4, _EXERCISE_SECONDS / 4)))
 
-    def _submit_solutions(
-        self, browser: BrowserClient, task: Any, item: Exercise, rng: np.random.Generator, skill: float
-    ) -> None:
-        protocol = self.store.head.protocol
-        known = [number for number in range(len(item.solutions)) if rng.random() < skill]
-        for part, right in zip(task["parts"], item.units or [{}] * len(task["parts"]), strict=False):
-            unit = {"answers": _example_answers(protocol.unit_questions, rng) | dict(right)}
-            browser.put_change(f"/api/tasks/{task['id']}/units/{part['start']}-{part['end']}", body=unit)
-        for number in known:
-            solution, span = item.solutions[number], item.spans()[number]
-            answers = _example_answers(protocol.questions_of(solution.label), rng) | dict(solution.answers)
-            label = protocol.find_label(solution.label)
-            needed = label is not None and label.antecedent == "required"
-            before = {"spans": [[0, 3]], "quotes": [task["text"][:3]]} if needed else None
-            body = {"spans": [span.to_wire()], "quotes": [solution.quote], "label": solution.label, "answers": answers}
-            body["antecedent"] = before
-            browser.put_change(f"/api/tasks/{task['id']}/marks/{task['id']}-{number}", body=body)
-        answers = _example_answers(protocol.document_questions, rng) | dict(item.answers)
-        body = {"answers": answers, "no_errors": bool(protocol.labels) and not known}
-        browser.put_change(f"/api/tasks/{task['id']}/answers", body=body)
-
-    # --- the work ---
+    # --- work -------
 
     def _annotate_task(self, browser: BrowserClient, task: Any, who: SimulatedPerson, annotator: str) -> None:
         facts, protocol = self._task_info(task["id"]), self.store.head.protocol
-        document = self._cached_document(facts.document)
+        document = self.documents.setdefault(facts.document, self.store.get_document(facts.document))
         parts = [f"{part['start']}-{part['end']}" for part in task["parts"]]
-        truth = ground_truth(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
-        condition = self._annotator_condition(annotator)
+        truth = build_ground_truth(document, protocol, parts, self.gold.get(document.id), self.seed, facts.about)
+        condition = self.store.read(annotator_storage.get_annotator, annotator).condition
         reading = simulate_response(who, self.traits, condition, document, protocol, truth)
         pair = build_pair_text_names(protocol, facts.first)
         answers = pair.answers_on_page(reading.answers) if pair else reading.answers
-        self._submit_annotation(browser, task, reading, answers)
-
-    def _cached_document(self, id: str) -> Document:
-        return self.documents.setdefault(id, self.store.document(id))
-
-    def _annotator_condition(self, annotator: str) -> str:
-        with self.store.database.read_transaction() as transaction:
-            return annotator_storage.get_annotator(self.store, transaction, annotator).condition
-
-    def _submit_annotation(
-        self, browser: BrowserClient, task: Any, reading: SimulatedResponse, answers: Mapping[str, Answer]
-    ) -> None:
-        id, protocol = task["id"], self.store.head.protocol
-        for part in task["parts"]:  # first, since a later part can be marked when those before it were judged
-            key = f"{part['start']}-{part['end']}"
+        id = task["id"]
+        # Judge parts before marking, because a part can be marked only after the earlier ones are judged
+        for key in parts:
             body = {"answers": _json_answers(reading.units.get(key, {})), "seconds": 0}
             browser.put_change(f"/api/tasks/{id}/units/{key}", body=body)
-        for number, mark in enumerate(reading.marks):
-            browser.put_change(f"/api/tasks/{id}/marks/{id}-{number}", body=_mark_request_body(mark))
+        marks, _ = merge_marks(reading.marks)  # a person can mark the same words with the same label only once
+        for number, mark in enumerate(marks):
+            before = mark.antecedents
+            earlier = (
+                {"spans": [span.to_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
+            )
+            browser.put_change(
+                f"/api/tasks/{id}/marks/{id}-{number}",
+                body={
+                    "spans": [span.to_wire() for span in mark.spans],
+                    "quotes": list(mark.quotes),
+                    "label": mark.label,
+                    "answers": _json_answers(mark.answers),
+                    "antecedent": earlier,
+                },
+            )
         body = {"answers": _json_answers(answers), "no_errors": bool(protocol.labels) and not reading.marks}
         browser.put_change(f"/api/tasks/{id}/answers", body=body)
         self._finish_task(browser, id, reading.seconds)
@@ -406,21 +395,6 @@ class _VisitSimulator:
         browser.put_change(f"/api/tasks/{task}/finish", active=round(seconds, 1))
 
 
-def _visit_outcome(why: str, texts: int) -> VisitOutcome:
-    if why == "screened-out":
-        return "screened-out"
-    return "done" if why == "all-done" or texts else "nothing"
-
-
-def _platform_query_string(platform: str, number: int) -> str:
-    """What a platform adds to the link, for a worker of its own for each person."""
-    if platform == "prolific":
-        return f"?PROLIFIC_PID=rehearsal{number}&STUDY_ID=rehearsal&SESSION_ID=rehearsal{number}"
-    if platform == "mturk":
-        return f"?workerId=REHEARSAL{number}&hitId=REHEARSAL&assignmentId=REHEARSAL{number}"
-    return ""
-
-
 def _example_answers(questions: Sequence[Question], rng: np.random.Generator) -> dict[str, Answer]:
     required = (question for question in questions if question.required and question.when is None)
     return {question.name: question.scale_type.example(question, rng) for question in required}
@@ -428,15 +402,3 @@ def _example_answers(questions: Sequence[Question], rng: np.random.Generator) ->
 
 def _json_answers(answers: Mapping[str, Answer]) -> dict[str, Any]:
     return {name: list(answer) if isinstance(answer, tuple) else answer for name, answer in answers.items()}
-
-
-def _mark_request_body(mark: Mark) -> dict[str, Any]:
-    before = mark.antecedents
-    earlier = {"spans": [span.to_wire() for span in before.spans], "quotes": list(before.quotes)} if before else None
-    return {
-        "spans": [span.to_wire() for span in mark.spans],
-        "quotes": list(mark.quotes),
-        "label": mark.label,
-        "answers": _json_answers(mark.answers),
-        "antecedent": earlier,
-    }

@@ -1,7 +1,8 @@
-"""Signing in and out: annotators by their links, researchers after theirs."""
+"""API routes for sign-in and sign-out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -12,7 +13,7 @@ from finecomb.collection.announcement import consent_text
 from finecomb.collection.arrivals import ArrivalSource
 from finecomb.server.annotators import platform_arrivals
 from finecomb.server.annotators.schema import Ending, SignInResponse, Welcome
-from finecomb.server.auth import AnnotatorSession, Auth, auth_of, refresh_study, require_researcher
+from finecomb.server.auth import AnnotatorSession, Auth, get_auth, refresh_study, require_researcher
 from finecomb.server.error_responses import ProblemError
 from finecomb.server.schema import SignedInResearcher
 
@@ -21,26 +22,31 @@ BrowserCode = Annotated[str, Query(max_length=20)]
 
 
 def _annotator_link_kind(request: Request, token: str) -> Literal["open", "personal"]:
-    """What kind of annotator's link it is; a wrong one counts as a try."""
-    auth = auth_of(request)
-    with auth.store.database.read_transaction() as transaction:
-        kind = access_storage.link_kind(auth.store, transaction, token)
+    """Return the kind of an annotator link. A wrong link is counted as a failed attempt."""
+    auth = get_auth(request)
+    kind = auth.store.read(access_storage.find_valid_link_kind, token)
     if kind is None or kind == "researcher":
-        raise auth.refuse_link(request)
+        raise auth.record_wrong_link(request)
     return kind
 
 
 @router.get("/join/{token}", dependencies=[Depends(refresh_study)])
 def welcome(request: Request, token: str) -> Welcome:
-    """What a link opens, before anybody is signed in."""
-    auth, head = auth_of(request), auth_of(request).store.head
+    """Return the study behind a link, before sign-in."""
+    auth, head = get_auth(request), get_auth(request).store.head
     kind = _annotator_link_kind(request, token)
     source = platform_arrivals.parse_referral(auth, request) if kind == "open" else ArrivalSource()
     preview = platform_arrivals.is_mturk_preview(source)
     if not preview:
         platform_arrivals.require_identified_worker(source)
     if kind == "open" and not auth.current_session(request, "annotator"):
-        _refuse_when_full(auth, source)
+        with auth.store.database.read_transaction() as transaction:
+            if arrivals_storage.find_returning_annotator(auth.store, transaction, source) is None:
+                has_room = design_cells_storage.has_open_place(auth.store, transaction)
+            else:
+                has_room = True
+        if not has_room:
+            raise ProblemError("closed", platform_arrivals.study_full_message(source))
     return Welcome(
         title=head.settings.title or head.protocol.title,
         personal=kind == "personal",
@@ -52,25 +58,14 @@ def welcome(request: Request, token: str) -> Welcome:
     )
 
 
-def _refuse_when_full(auth: Auth, source: ArrivalSource) -> None:
-    """Nobody new reads a page of a study in which every place is taken."""
-    with auth.store.database.read_transaction() as transaction:
-        if arrivals_storage.returning_annotator(auth.store, transaction, source) is None:
-            has_room = design_cells_storage.has_open_place(auth.store, transaction)
-        else:
-            has_room = True
-    if not has_room:
-        raise ProblemError("closed", platform_arrivals.study_full_message(source))
-
-
 @router.post("/join/{token}", dependencies=[Depends(refresh_study)])
 async def join(request: Request, response: Response, token: str, code: BrowserCode = "") -> SignInResponse:
-    """Sign in: as oneself by a personal link or from a platform, as somebody new by the open one.
+    """Sign in with a personal link or from a platform, or register a new person through the open link.
 
-    Who comes back by the open link in the same browser goes on as before, unless the platform says that it is
-    somebody else. Who comes from a platform in another browser needs the `code` that is shown in the first.
+    A returning person in the same browser keeps their session, unless the platform identifies another person. A
+    platform worker in another browser needs the transfer `code` shown in the first one.
     """
-    auth = auth_of(request)
+    auth = get_auth(request)
     is_open = access_storage.is_open_link_token(auth.store, token)
     source = (
         platform_arrivals.require_identified_worker(platform_arrivals.parse_referral(auth, request))
@@ -81,45 +76,43 @@ async def join(request: Request, response: Response, token: str, code: BrowserCo
     if current is not None and is_open and _is_same_participation(auth, current, source):
         auth.check_origin(request)
         return SignInResponse(annotator=current.who, csrf=auth.csrf_token(current))
-    source = platform_arrivals.add_device_and_address(auth, request, response, source)
+    source = replace(source, device=auth.identify_device(request, response), address=auth.address_hash(request))
     if is_open:
-        await auth.limit_joins(request)
+        await auth.check_join_limit(source)
     if code:
-        await auth.limit_code_attempts(source.worker)
+        await auth.check_code_attempt_limit(source.worker)
     try:
         session_token = await auth.sign_in_by_link(request, arrivals_storage.sign_in_annotator, token, source, code)
     except arrivals_storage.AlreadyParticipatedError:
         raise ProblemError("not-allowed", platform_arrivals.already_took_part_message(source)) from None
-    except arrivals_storage.OtherBrowserError:
+    except arrivals_storage.DifferentBrowserError:
         raise ProblemError("other-browser", _WRONG_CODE_MESSAGE if code else "") from None
     except arrivals_storage.StudyClosedError:
         raise ProblemError("closed") from None
     except design_cells_storage.StudyFullError:
         raise ProblemError("closed", platform_arrivals.study_full_message(source)) from None
     auth.set_session_cookie(response, "annotator", session_token)
-    with auth.store.database.read_transaction() as transaction:
-        session = access_storage.find_session(auth.store, transaction, session_token)
+    session = auth.store.read(access_storage.find_session, session_token)
     assert session is not None
     return SignInResponse(annotator=session.who, csrf=auth.csrf_token(session))
 
 
-_WRONG_CODE_MESSAGE = "This is not the code that is shown in the browser in which you began."
+_WRONG_CODE_MESSAGE = "This is not the code shown in your first browser."
 
 
 def _is_same_participation(auth: Auth, current: Session, source: ArrivalSource) -> bool:
-    """Whether whoever is signed in is still the one that the platform sent, for the same part in the study."""
+    """Return whether the signed-in person is the one that the platform identifies, with the same submission."""
     if not source.worker:
         return True
-    with auth.store.database.read_transaction() as transaction:
-        last = arrivals_storage.last_arrival(auth.store, transaction, current.who)
+    last = auth.store.read(arrivals_storage.read_last_arrival, current.who)
     fields = ("platform", "worker", "place", "session", "submit")
     return last is not None and all(getattr(last.source, name) == getattr(source, name) for name in fields)
 
 
 @router.post("/join/{token}/decline", dependencies=[Depends(refresh_study)])
 def decline(request: Request, token: str) -> Ending:
-    """Do not agree to take part: says the way back, and keeps nothing."""
-    auth = auth_of(request)
+    """Decline to take part, and return the completion code and the link back to the platform. No data is stored."""
+    auth = get_auth(request)
     auth.check_origin(request)
     source = (
         platform_arrivals.parse_referral(auth, request)
@@ -132,23 +125,23 @@ def decline(request: Request, token: str) -> Ending:
 @router.post("/leave")
 async def sign_out(request: Request, response: Response, session: AnnotatorSession) -> None:
     """Sign out."""
-    await auth_of(request).sign_out(session)
-    auth_of(request).clear_session_cookie(response, "annotator")
+    await get_auth(request).sign_out(session)
+    get_auth(request).clear_session_cookie(response, "annotator")
 
 
 @router.get("/admin/session")
 def current_researcher(
     request: Request, session: Annotated[Session, Depends(require_researcher("viewer"))]
 ) -> SignedInResearcher:
-    """Which researcher is signed in."""
-    head = auth_of(request).store.head
+    """Return the signed-in researcher."""
+    head = get_auth(request).store.head
     assert session.role is not None
     return SignedInResearcher(
         researcher=session.who,
         role=session.role,
-        title=auth_of(request).store.title,
+        title=get_auth(request).store.title,
         state=head.state,
-        csrf=auth_of(request).csrf_token(session),
+        csrf=get_auth(request).csrf_token(session),
     )
 
 
@@ -157,5 +150,5 @@ async def sign_out_researcher(
     request: Request, response: Response, session: Annotated[Session, Depends(require_researcher("viewer"))]
 ) -> None:
     """Sign out."""
-    await auth_of(request).sign_out(session)
-    auth_of(request).clear_session_cookie(response, "researcher")
+    await get_auth(request).sign_out(session)
+    get_auth(request).clear_session_cookie(response, "researcher")

@@ -1,95 +1,93 @@
-"""The registry of statistics that are no means over annotations, and of plans: each a row with its options and page.
+"""Registry of plans and of statistics other than means over annotations, each with its options and page.
 
-A new statistic is a module with its function and a row here; its refusals come from its options, each of which is a
-parameter of a function in `finecomb.api.statistics`, with the same default. Means over annotations are rows of
-`measures.MEASURES`, measures of agreement of `agreement.measures.MEASURES`, tests of `agreement.registry.TESTS`.
+A new statistic is a module with its function and an entry here. Its options are parameters of a function in
+`finecomb.api.statistics`, with the same defaults. Options that a statistic does not have are rejected. Means over
+annotations are in `measures.annotation_measures.ANNOTATION_MEASURES`, measures of agreement in
+`agreement.registry.AGREEMENT_MEASURES`, tests in `comparisons.registry.TESTS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from finecomb.core.errors import ParameterError, did_you_mean
-from finecomb.core.estimate import Finding
-from finecomb.core.options import OptionValues, merge_option_specs, option
+from finecomb.core.options import option_field
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
+from finecomb.engine.partitions import ProgressWatcher
+from finecomb.plugins import Registry
 from finecomb.statistics.measures.annotation_measures import (
-    ANSWER_PREFIX,
-    MEASURES,
+    ANNOTATION_MEASURES,
     IntervalOptions,
-    find_measure,
-    measure,
 )
-from finecomb.statistics.measures.count_variation import variation
+from finecomb.statistics.measures.count_variation import mark_count_variation
 from finecomb.statistics.measures.cross_tables import Normalise, cross_tabulate
 from finecomb.statistics.measures.mark_overlap import mark_depth_shares, vote_share_by_severity
-from finecomb.statistics.measures.rating_correlation import count_rating_correlation
-from finecomb.statistics.measures.study_counts import document_meta_names
-from finecomb.statistics.measures.unit_grid import Level
-from finecomb.statistics.power import power, score_power
-from finecomb.statistics.selection.view import ANY, Filters, View
+from finecomb.statistics.measures.rating_correlation import mark_count_rating_correlation
+from finecomb.statistics.measures.unit_grid import UnitLevel
+from finecomb.statistics.power import human_or_machine_power, plan_from_pilot
+from finecomb.statistics.selection.view import ANY_LABEL, Filters, View
 from finecomb.statistics.selection.view import view as view_of
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStatistic:
-    """One row of a registry."""
+    """Registered statistic or plan."""
 
     run: Callable[[Any, Any], list[Finding]]
-    """Takes what it reads, and its options."""
+    """Function that takes the input and the options."""
     options: type
-    """The dataclass of its options."""
+    """Dataclass of the statistic's options."""
     gloss: str
-    """What it is, in a line."""
+    """One-line description."""
     page: str
-    """The page of `docs/statistics` that describes it."""
+    """Name of the documentation page in `docs/statistics`."""
     reads: type[View] | type[Study] | None = View
-    """A view, which filters choose; the whole study; or nothing at all."""
+    """Type of the input: a filtered view, the whole study, or None for no input."""
 
 
 @dataclass(frozen=True)
 class CountVariationOptions(IntervalOptions):
-    """Options of variation."""
+    """Options of the statistic `variation`."""
 
-    sizes: tuple[int, ...] = option((25, 50, 100), "For variation: numbers of documents.", commas=True)
-    replacement: bool = option(True, "For variation: draw documents with replacement.")
+    sizes: tuple[int, ...] = option_field((25, 50, 100), commas=True)
+    replacement: bool = option_field(True)
 
 
 @dataclass(frozen=True)
 class VoteShareOptions(IntervalOptions):
-    """Options of what is noticed."""
+    """Options of the statistic `noticed`."""
 
-    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+    tokens: str = option_field("words")
 
 
 @dataclass(frozen=True)
 class MarkDepthOptions(VoteShareOptions):
-    """Options of depth."""
+    """Options of the statistic `depth`."""
 
-    level: Level = option("token", "What is covered or counted in the text.")
+    level: UnitLevel = option_field("token")
 
 
 @dataclass(frozen=True)
 class CountRatingCorrelationOptions:
-    """Options of the correlation between counts and ratings."""
+    """Options of the statistic `count-rating`."""
 
-    question: str = option("rating", "For count-rating: the document's question.")
-    ratings: str = option("", "For count-rating: the protocol of the ratings, where marks have another.")
-    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
-    seed: int = option(0, "Same seed, same intervals.")
+    question: str = option_field("rating")
+    ratings: str = option_field("")
+    draws: int = option_field(1000, minimum=0)
+    seed: int = option_field(0)
 
 
 @dataclass(frozen=True)
 class CrossTableOptions(IntervalOptions):
-    """Options of labels by one column."""
+    """Options of the statistic `crossed`."""
 
-    normalise: Normalise = option("column", "For crossed: shares of each column, or of each label.")
+    normalise: Normalise = option_field("column")
 
 
 def _run_count_variation(view: View, options: CountVariationOptions) -> list[Finding]:
-    return variation(
+    return mark_count_variation(
         view, options.sizes, options.by, replace=options.replacement, draws=options.draws, seed=options.seed
     )
 
@@ -108,7 +106,7 @@ def _run_count_rating_correlation(view: View, options: CountRatingCorrelationOpt
     other = None
     if options.ratings:
         other = view_of(view.source or view.study, Filters(protocol=options.ratings))
-    return count_rating_correlation(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
+    return mark_count_rating_correlation(view, options.question, ratings=other, draws=options.draws, seed=options.seed)
 
 
 def _run_cross_table(view: View, options: CrossTableOptions) -> list[Finding]:
@@ -116,98 +114,72 @@ def _run_cross_table(view: View, options: CrossTableOptions) -> list[Finding]:
     return cross_tabulate(view, column, normalise=options.normalise, draws=options.draws, seed=options.seed)
 
 
-STATISTICS: dict[str, RegisteredStatistic] = {
-    "variation": RegisteredStatistic(
-        _run_count_variation, CountVariationOptions, "how steady counts are with fewer texts", "variation"
-    ),
-    "depth": RegisteredStatistic(
-        _run_mark_depth, MarkDepthOptions, "share of the tokens that 0, 1, 2, ... annotators marked", "overlap"
-    ),
-    "noticed": RegisteredStatistic(
-        _run_vote_share, VoteShareOptions, "how many others marked the same words, by severity", "overlap"
-    ),
-    "count-rating": RegisteredStatistic(
-        _run_count_rating_correlation,
-        CountRatingCorrelationOptions,
-        "correlation of marks and ratings of one text",
-        "counts-and-rates",
-    ),
-    "crossed": RegisteredStatistic(
-        _run_cross_table, CrossTableOptions, "coverage by label and one column, as shares", "counts-and-rates"
-    ),
-}
-"""Rows of `finecomb measure` beside the means over annotations."""
-
-
-def measure_options(names: Iterable[str]) -> dict[str, type]:
-    """Return the options dataclass of each measure by name; a name that is unknown is refused."""
-    choices = [*MEASURES, *STATISTICS, "answer:NAME"]
-    options: dict[str, type] = {}
-    for name in names:
-        if name not in STATISTICS and not is_mean(name):
-            raise ParameterError(f"no measure is called {name!r}{did_you_mean(name, choices)}", parameter="measure")
-        options[name] = STATISTICS[name].options if name in STATISTICS else find_measure(name).options
-    return options
-
-
-def is_mean(name: str) -> bool:
-    """Return whether a measure is a mean over annotations: one of `MEASURES`, or the answers to a question."""
-    return name in MEASURES or (name.startswith(ANSWER_PREFIX) and name != ANSWER_PREFIX)
-
-
-def compute_measures(view: View, names: Sequence[str], by: tuple[str, ...], values: OptionValues) -> list[Finding]:
-    """Return the means over annotations, which are computed together, then each other statistic."""
-    means = [name for name in names if is_mean(name)]
-    taken_by_means = set(merge_option_specs(find_measure(name).options for name in means)) - {"by"}
-    fields = {name: value for name, value in values.given.items() if name in taken_by_means}
-    findings: list[Finding] = list(measure(view, means, by, **fields)) if means else []
-    for name in names:
-        if name in STATISTICS:
-            findings += STATISTICS[name].run(view, values.build_options(STATISTICS[name].options, by=by))
-    return findings
-
-
-def default_groups(study: Study, by: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns asked for, else `model` where documents have it; `none` is one row for everything."""
-    if tuple(by) == ("none",):
-        return ()
-    return tuple(by) or (("model",) if "model" in document_meta_names(study) else ())
+STATISTICS = Registry[RegisteredStatistic](
+    "statistics",
+    RegisteredStatistic,
+    {
+        "variation": RegisteredStatistic(
+            _run_count_variation, CountVariationOptions, "stability of counts with fewer texts", "variation"
+        ),
+        "depth": RegisteredStatistic(
+            _run_mark_depth, MarkDepthOptions, "share of tokens marked by 0, 1, 2, ... annotators", "overlap"
+        ),
+        "noticed": RegisteredStatistic(
+            _run_vote_share,
+            VoteShareOptions,
+            "share of other annotators who marked the same words, by severity",
+            "overlap",
+        ),
+        "count-rating": RegisteredStatistic(
+            _run_count_rating_correlation,
+            CountRatingCorrelationOptions,
+            "correlation of marks and ratings per text",
+            "counts-and-rates",
+        ),
+        "crossed": RegisteredStatistic(
+            _run_cross_table, CrossTableOptions, "coverage by label and one column, as shares", "counts-and-rates"
+        ),
+    },
+    taken=ANNOTATION_MEASURES,
+)
+"""Statistics available in `finecomb measure` other than means over annotations, by name."""
 
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """Options of every plan."""
+    """Options shared by all plans."""
 
-    runs: int = option(2000, "Simulated studies.")
-    seed: int = option(0, "Same seed, same intervals.")
+    runs: int = option_field(2000)
+    seed: int = option_field(0)
+    watch: ProgressWatcher | None = None
 
 
 @dataclass(frozen=True)
 class PilotPlanOptions(SimulationOptions):
     """Options of a plan from a pilot."""
 
-    measure: str = option("coverage", "What will be measured.", "--measure", "-m")
-    label: str = option(ANY, "Of which label.")
-    half_width: float | None = option(None, "Documents for an interval this wide to each side.")
-    difference: float | None = option(None, "Documents to find a difference of this size.")
-    annotations: int | None = option(None, "Annotations to spread: ten annotators or three?")
-    annotators: tuple[int, ...] = option((1, 2, 3, 5, 10), "Numbers of annotators to try.", commas=True)
-    wanted: float = option(0.8, "Wanted chance of finding the difference.")
-    protocol: str = option("", "Which of the study's protocols.", "--protocol", "-p")
-    where: tuple[str, ...] = option((), "Only what fits, as for `finecomb measure`; may be repeated.")
-    drop: tuple[str, ...] = option((), "Leave out a label or group, or one severity of it: grammar-usage:1.")
+    measure: str = option_field("coverage", "--measure", "-m")
+    label: str = option_field(ANY_LABEL)
+    half_width: float | None = option_field(None)
+    difference: float | None = option_field(None)
+    annotations: int | None = option_field(None)
+    annotators: tuple[int, ...] = option_field((1, 2, 3, 5, 10), commas=True)
+    wanted: float = option_field(0.8)
+    protocol: str = option_field("", "--protocol", "-p")
+    where: tuple[str, ...] = option_field(())
+    drop: tuple[str, ...] = option_field(())
 
 
 @dataclass(frozen=True)
 class EvaluatorPlanOptions(SimulationOptions):
-    """Options of a plan of a human-or-machine study, without a pilot."""
+    """Options of a plan for a human-or-machine study, without a pilot."""
 
-    evaluators: int = option(130, "Without a pilot: how many evaluators.")
-    texts: int = option(5, "Without a pilot: texts each.")
+    evaluators: int = option_field(130)
+    texts: int = option_field(5)
 
 
 def _plan_from_pilot(view: View, options: PilotPlanOptions) -> list[Finding]:
-    return power(
+    return plan_from_pilot(
         view,
         options.measure,
         options.label,
@@ -218,20 +190,31 @@ def _plan_from_pilot(view: View, options: PilotPlanOptions) -> list[Finding]:
         options.wanted,
         runs=options.runs,
         seed=options.seed,
+        watch=options.watch,
     )
 
 
-def _plan_without_pilot(nothing: None, options: EvaluatorPlanOptions) -> list[Finding]:
-    return score_power(evaluators=options.evaluators, texts=options.texts, runs=options.runs, seed=options.seed)
+def _plan_human_or_machine_study(nothing: None, options: EvaluatorPlanOptions) -> list[Finding]:
+    return human_or_machine_power(
+        evaluators=options.evaluators,
+        texts=options.texts,
+        runs=options.runs,
+        seed=options.seed,
+        watch=options.watch,
+    )
 
 
 WITH_PILOT, WITHOUT_PILOT = "a plan from a pilot", "a plan without a pilot"
 PLANS: dict[str, RegisteredStatistic] = {
     WITH_PILOT: RegisteredStatistic(
-        _plan_from_pilot, PilotPlanOptions, "documents and annotators, from what varies in a pilot", "power"
+        _plan_from_pilot, PilotPlanOptions, "documents and annotators, from the variance in a pilot", "power"
     ),
     WITHOUT_PILOT: RegisteredStatistic(
-        _plan_without_pilot, EvaluatorPlanOptions, "power of the tests of a human-or-machine study", "power", None
+        _plan_human_or_machine_study,
+        EvaluatorPlanOptions,
+        "power of the tests of a human-or-machine study",
+        "power",
+        None,
     ),
 }
-"""Rows of `finecomb power`."""
+"""Plans available in `finecomb power`, by name."""

@@ -29,7 +29,7 @@ def partitions(draw: st.DrawFn) -> Chains:
 
 
 def test_muc_reproduces_vilain_1995() -> None:
-    """Their example: {A B C D} against {A B} {C D}: of three links two are kept."""
+    """Their example is {A B C D} against {A B} {C D}, which keeps two of three links."""
     gold = [[(1, 2), (2, 3), (3, 4), (4, 5)]]
     score = muc([(gold, [[(1, 2), (2, 3)], [(3, 4), (4, 5)]])])
     assert score.recall == pytest.approx(2 / 3)
@@ -37,7 +37,7 @@ def test_muc_reproduces_vilain_1995() -> None:
 
 
 def test_b_cubed_reproduces_bagga_and_baldwin_1998() -> None:
-    """Their figure: truth {1-5} {6 7} {8-12}; first response joins the first two, second the first and the last."""
+    """The truth is {1-5} {6 7} {8-12}; one response joins the first two chains, the other the first and last."""
     truth: Chains = [[(n, n + 1) for n in group] for group in ([1, 2, 3, 4, 5], [6, 7], [8, 9, 10, 11, 12])]
     second = [truth[0], truth[1] + truth[2]]
     first = [truth[0] + truth[2], truth[1]]
@@ -104,12 +104,20 @@ def test_conll_chains_are_laid_over_the_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", '{"a": [[[0, "x"]]]}', r"a\.0\.0\.1: chains are lists of \[start, end\]"),
+        ("a.json", '{"a": [[[0, "x"]]]}', r"a\.0\.0\.1: expected \{ID: \[\[\[start, end\]"),
         ("a.json", "{", "line 1"),
-        ("a.conll", "x 0 0 Ann NNP (1)\n", "a.conll:1: a word outside"),
-        ("a.conll", "#begin document (x)\nx 0 0 Ann NNP 1)\n#end document\n", "a.conll:2: mention '1' is closed"),
-        ("a.conll", "#begin document (x)\nx 0 0 Ann NNP (1\n#end document\n", "mention '1' is opened"),
-        ("a.conll", "#begin document (x)\nx 0 0\n#end document\n", "a.conll:2: 3 columns"),
+        ("a.conll", "x 0 0 Ann NNP (1)\n", "a.conll:1: the line is outside a document; add `#begin document"),
+        (
+            "a.conll",
+            "#begin document (x)\nx 0 0 Ann NNP 1)\n#end document\n",
+            "a.conll:2: a mention of entity '1' ends but does not begin",
+        ),
+        (
+            "a.conll",
+            "#begin document (x)\nx 0 0 Ann NNP (1\n#end document\n",
+            "a mention of entity '1' begins but does not end",
+        ),
+        ("a.conll", "#begin document (x)\nx 0 0\n#end document\n", "a.conll:2: the line has 3 columns"),
         ("a.conll", "#begin document (x)\nx 0 0 Ann NNP -\n", "'x' has no `#end document`"),
     ],
 )
@@ -121,12 +129,12 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, content: str, mess
 
 
 def test_words_that_are_not_in_the_text_are_refused() -> None:
-    with pytest.raises(FormatError, match=r"word 'saw' is not at 'met Bo\."):
+    with pytest.raises(FormatError, match=r"expected word 'saw' in the document, found 'met Bo\."):
         TokenChains(("Ann", "saw"), ()).align_to_text("Ann met Bo.", "chains.conll: plot")
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="cannot be read"):
+    with pytest.raises(FormatError, match="cannot read the coreference chains"):
         read_chains(tmp_path / "none.json")
 
 

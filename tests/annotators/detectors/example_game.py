@@ -1,4 +1,4 @@
-"""A game that nobody has played, in the format of a RotoWire record."""
+"""A fictional game in the format of a RotoWire record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from finecomb.core.records import Document
 
 FIELDS = "MIN PTS REB AST STL BLK TO PF FGM FGA FG3M FG3A FTM FTA FG_PCT FG3_PCT FT_PCT".split()
-# name, city, starts, then FIELDS
+# name, city, starter, then the values of FIELDS
 PLAYERS = [
     ("Dario Vance", "Redwater", "F", 38, 27, 11, 4, 1, 2, 3, 2, 10, 22, 3, 8, 4, 4, 45, 38, 100),
     ("Emil Koch", "Redwater", "G", 36, 22, 3, 9, 2, 0, 4, 3, 8, 17, 2, 6, 4, 5, 47, 33, 80),
@@ -42,7 +42,7 @@ VISITORS = team_line(
 
 
 def game_record() -> dict[str, Any]:
-    """The record of a game on a Friday: Harbor City Gulls 104, Redwater Miners 98."""
+    """Return the record of a game on a Friday: Harbor City Gulls 104, Redwater Miners 98."""
     rows = [dict(zip(("PLAYER_NAME", "TEAM_CITY", "START_POSITION", *FIELDS), row, strict=True)) for row in PLAYERS]
     absent = dict.fromkeys(("START_POSITION", *FIELDS), "N/A")
     rows.append({"PLAYER_NAME": ABSENT[0], "TEAM_CITY": ABSENT[1], **absent})

@@ -1,4 +1,4 @@
-"""What nobody should feed a detector, and what comes of it: one clear line, or an answer that makes sense."""
+"""Tests of detectors with invalid or extreme input, which must give a clear error or a sensible result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors import find_detector_factory
 from finecomb.annotators.detectors.coherence import embedded_detector, sentence_verdicts, training_recipes
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
 from finecomb.annotators.detectors.coherence.narrative import Narrative
@@ -24,10 +24,10 @@ from finecomb.annotators.detectors.coherence.options import (
     SplitOptions,
     SyntheticOptions,
 )
-from finecomb.annotators.detectors.coherence.training import text_groups, training_texts
-from finecomb.annotators.detectors.rules import RULES, RuleDetector, RulesOptions, package_rules
+from finecomb.annotators.detectors.coherence.training import collect_training_texts, group_by_document
+from finecomb.annotators.detectors.rules import RULES_BY_NAME, RuleDetector, RulesOptions, package_rules
 from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
-from finecomb.annotators.detectors.spans.training import span_texts
+from finecomb.annotators.detectors.spans.training import collect_span_texts
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study, StudyItem
@@ -46,7 +46,7 @@ def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def relabelled(study: Study, label: str, marks: int) -> list[Annotation]:
-    """Gold of a study whose first marks have another label."""
+    """Return a study's gold annotations, with another label on the first marks."""
     remaining = marks
     annotations = []
     for annotation in study.iter_annotations():
@@ -63,35 +63,35 @@ def relabelled(study: Study, label: str, marks: int) -> list[Annotation]:
 
 def test_labels_that_a_detector_does_not_know_are_left_out_with_a_line() -> None:
     study = toy_study()
-    _, labels, notes = training_texts(study, relabelled(study, "gram", 3), SplitOptions())
+    _, labels, notes = collect_training_texts(study, relabelled(study, "gram", 3), SplitOptions())
     assert labels == ("char",)
-    assert "3 marks with other labels are left out: gram" in notes
+    assert "marks with other labels are omitted: gram (3)" in notes
 
 
 def test_labels_that_the_protocol_does_not_have_are_left_out_with_a_line() -> None:
     study = toy_study()
-    texts, labels, notes = span_texts(study, relabelled(study, "nonsense", 7), "")
+    texts, labels, notes = collect_span_texts(study, relabelled(study, "nonsense", 7), "")
     assert (len(texts), labels) == (24, ("char",))
-    assert notes == ["label 'nonsense' is not in the protocol of gold; its 7 marks are left out"]
+    assert notes == ["label 'nonsense' is not in the protocol of the gold annotations; its 7 marks are omitted"]
 
 
 @pytest.mark.usefixtures("without_parser")
 def test_a_class_with_one_example_is_not_learnt_and_the_others_are() -> None:
     study = toy_study()
-    training = find_detector("coherence").training
+    training = find_detector_factory("coherence").training
     assert training is not None
     result = training.fit(study, relabelled(study, "ref", 1), "", FEATURES_ALONE)
-    assert "label 'ref' is in only 1 sentences and is not learnt" in result.notes
+    assert "label 'ref' is omitted because it is in only 1 sentence" in result.notes
     assert json.loads(result.files["settings.json"])["labels"] == ["char"]
     lonely = [row.model_copy(update={"marks": row.marks[:1] * (row.id == "g1")}) for row in study.iter_annotations()]
-    with pytest.raises(FinecombError, match="gold marks none of char, scene, ref, incon often enough to learn from"):
+    with pytest.raises(FinecombError, match="none of the labels char, scene, ref, incon has the 5 gold sentences"):
         training.fit(study, lonely, "", FEATURES_ALONE)
 
 
 @pytest.mark.usefixtures("without_parser")
 def test_a_class_that_only_one_text_has_is_fitted_where_it_can_be() -> None:
     study = toy_study()
-    training = find_detector("coherence").training
+    training = find_detector_factory("coherence").training
     assert training is not None
     result = training.fit(study, relabelled(study, "scene", 5), "", CoherenceOptions(encoder="none", test_folds=2))
     rows = {str(row["label"]): row for row in result.rows}
@@ -106,9 +106,10 @@ def test_weights_that_are_not_there_are_one_line(tmp_path: Path) -> None:
     fc.write(toy_study(4), tmp_path / "study")
     for detector in ("coherence", "spans"):
         message = refused("detect", tmp_path / "study", "--detector", detector, "--weights", tmp_path / "nowhere")
-        assert f"nowhere: is no folder that `finecomb train --detector {detector} -o` wrote" in " ".join(
-            message.split()
+        expected = (
+            f"nowhere: card.json is missing; expected a folder written by `finecomb train --detector {detector} -o`"
         )
+        assert expected in " ".join(message.split())
 
 
 def test_a_rule_whose_package_is_missing_ends_the_run_before_the_first_text(
@@ -116,9 +117,9 @@ def test_a_rule_whose_package_is_missing_ends_the_run_before_the_first_text(
 ) -> None:
     fc.write(toy_study(4), tmp_path / "study")
     monkeypatch.setattr(package_rules, "has_library", lambda *_: False)
-    package_rules.load_linter.cache_clear()
+    package_rules.load_harper_linter.cache_clear()
     message = " ".join(refused("detect", tmp_path / "study", "--detector", "rules", "--rules", "grammar").split())
-    assert "rule grammar: needs the package harper-py; pip install harper-py" in message
+    assert "rule 'grammar' requires the package harper-py; run `pip install harper-py`" in message
     assert "failed at every text" not in message
 
 
@@ -142,7 +143,7 @@ def test_an_encoder_that_is_not_there_is_said_before_the_long_work(
 
 
 def copied(study: Study, copies: int) -> tuple[Study, list[Annotation]]:
-    """A study in which the first texts stand twice, under other ids and with other blanks, and its gold."""
+    """Build a study in which the first texts occur twice, with other IDs and spaces, and its gold annotations."""
     items: list[StudyItem] = [*study.protocols.values(), *study.iter_annotators(), *study.iter_documents()]
     items += study.iter_annotations()
     documents, gold = list(study.iter_documents()), {row.document: row for row in study.iter_annotations()}
@@ -156,15 +157,15 @@ def copied(study: Study, copies: int) -> tuple[Study, list[Annotation]]:
 
 def test_copies_of_a_text_are_never_both_fitted_on_and_tested() -> None:
     study, gold = copied(toy_study(), 5)
-    texts, _, notes = training_texts(study, gold, SplitOptions())
+    texts, _, notes = collect_training_texts(study, gold, SplitOptions())
     groups = {text.id: text.group for text in texts}
     assert all(groups[f"copy of d{number}"] == groups[f"d{number}"] for number in range(5))
     assert len(set(groups.values())) == 24
     assert notes[0] == (
-        "5 of the texts have the same words as another (e.g. 'copy of d0' as 'd0'); they stay on one side of every "
-        "split, so none is both fitted on and tested"
+        "5 texts are identical to another one (for example 'copy of d0' and 'd0'); identical texts stay on the same "
+        "side of each split"
     )
-    assert span_texts(study, gold, "")[2][0] == notes[0]
+    assert collect_span_texts(study, gold, "")[2][0] == notes[0]
 
 
 def test_groups_that_share_a_text_become_one() -> None:
@@ -174,18 +175,18 @@ def test_groups_that_share_a_text_become_one() -> None:
             [("One.", "a"), ("Two.", "a"), ("Two.", "b"), ("Three.", "b"), ("X.", "c")]
         )
     ]
-    groups, notes = text_groups(documents, "book")
+    groups, notes = group_by_document(documents, "book")
     assert groups == {"0": "a", "1": "a", "2": "a", "3": "a", "4": "c"}
     assert len(notes) == 1
-    assert text_groups([], "book") == ({}, [])
+    assert group_by_document([], "book") == ({}, [])
 
 
 def test_a_study_of_copies_of_one_text_is_too_small() -> None:
     study = toy_study(1)
     for _ in range(4):
         study, gold = copied(study, 100)
-    with pytest.raises(FinecombError, match=r"16 texts with gold \(1 when groups and copies count once\) are too few"):
-        training_texts(study, gold, SplitOptions())
+    with pytest.raises(FinecombError, match=r"found 16 \(1 if groups and identical texts count once\)"):
+        collect_training_texts(study, gold, SplitOptions())
 
 
 @pytest.mark.usefixtures("without_parser")
@@ -205,7 +206,7 @@ def test_scoring_on_the_texts_of_fitting_says_so(tmp_path: Path) -> None:
     )
     run("detect", tmp_path / "study", "--detector", "coherence", "--weights", tmp_path / "m", "-o", tmp_path / "marked")
     output = run("score", tmp_path / "study", tmp_path / "marked", "--gold", "gold")
-    line = "warning: coherence was fitted on 24 of the 24 texts it is scored on"
+    line = "warning: coherence was trained on 24 of the 24 texts it is scored on"
     assert line in " ".join((output.stdout + output.stderr).split())
 
 
@@ -216,9 +217,9 @@ WORDS = 100_000
 
 @pytest.mark.parametrize("rule", ["people", "definite"])
 def test_rules_on_request_read_an_empty_text_and_a_long_one(rule: str) -> None:
-    assert list(RULES[rule](Document(id="e", text=""))) == []
+    assert list(RULES_BY_NAME[rule](Document(id="e", text=""))) == []
     long = " ".join(f"The officer number {number} smiles at Name{number % 50}." for number in range(WORDS // 7 + 1))
-    hints = list(RULES[rule](Document(id="d", text=long)))
+    hints = list(RULES_BY_NAME[rule](Document(id="d", text=long)))
     assert [long[hint.start : hint.end] for hint in hints] == (["The officer"] if rule == "definite" else [])
 
 
@@ -231,11 +232,11 @@ def test_meaning_holds_one_row_of_a_long_text_at_a_time(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(package_rules, "sentence_vectors", directions)
     text = "0.0 is one way to go. 1.5 is one way to go. 1.6 is one way to go. 3.1 is one way to go."
-    (hint,) = RULES["meaning"](Document(id="d", text=text))
+    (hint,) = RULES_BY_NAME["meaning"](Document(id="d", text=text))
     assert text[hint.start :].startswith("1.6")
     assert hint.antecedent is not None
     assert text[hint.antecedent[0] :].startswith("1.5")
-    assert list(RULES["meaning"](Document(id="e", text=""))) == []
+    assert list(RULES_BY_NAME["meaning"](Document(id="e", text=""))) == []
 
 
 @pytest.mark.usefixtures("without_parser")
@@ -248,7 +249,7 @@ def test_meaning_holds_one_row_of_a_long_text_at_a_time(monkeypatch: pytest.Monk
     ],
 )
 def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, options: SplitOptions) -> None:
-    detector = find_detector(name).make(
+    detector = find_detector_factory(name).make(
         load_shipped("snac"), SentenceDetectorOptions(written(fitted(name, options), tmp_path / "m"))
     )
     for text in ("", " \n\t "):
@@ -257,7 +258,7 @@ def test_fitted_detectors_read_texts_without_words(tmp_path: Path, name: str, op
 
 
 def wordy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
-    """Grammar of sentences of any length: a subject, a verb, and nouns."""
+    """Parse sentences of any length into a subject, a verb and nouns."""
     return [[_wordy(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
@@ -283,7 +284,7 @@ def test_fitted_detectors_read_100_000_words(
     for module in (embedded_detector, training_recipes, sentence_verdicts):
         monkeypatch.setattr(module, "parse_narratives", wordy_parse)
     folder = written(fitted(name, options), tmp_path / "m")
-    detector = find_detector(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector_factory(name).make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     sentences = [f"{NAMES[number % 10]}{number % 400} sees {'boats ' * 18}{number}." for number in range(WORDS // 20)]
     annotation = detector(Document(id="d", text=" ".join(sentences)))
     assert len(annotation.units) == len(sentences)
@@ -296,12 +297,12 @@ def test_the_span_classifier_reads_an_empty_text_and_100_000_words(tmp_path: Pat
     pytest.importorskip("torch")
     from tests.annotators.detectors.spans.test_detector import study
 
-    training = find_detector("spans").training
+    training = find_detector_factory("spans").training
     assert training is not None
     options = SpanTrainingOptions(encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=1, test_folds=0)
     result = training.fit(study(), list(study().iter_annotations()), "", options)
     folder = written(result, tmp_path / "m")
-    detector = find_detector("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector_factory("spans").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     assert detector(Document(id="e", text="")).marks == ()
     (mark,) = detector(Document(id="d", text="letter garden " * (WORDS // 2))).marks
     assert (mark.spans[0].start, mark.spans[0].end) == (0, 14 * (WORDS // 2) - 1)
@@ -314,14 +315,14 @@ def test_one_text_that_fails_leaves_the_marks_of_the_others(tmp_path: Path, monk
     good = "He saw the the boat."
     items: list[StudyItem] = [load_shipped("scarecrow"), *(Document(id=f"d{number}", text=good) for number in range(3))]
     fc.write(Study.from_items([*items, Document(id="bad", text="poison " + good)]), tmp_path / "study")
-    rule = RULES["doubled-words"]
+    rule = RULES_BY_NAME["doubled-words"]
 
     def fails(document: Document) -> object:
         if document.text.startswith("poison"):
             raise RecursionError("too deep")
         return rule(document)
 
-    monkeypatch.setitem(RULES, "doubled-words", fails)
+    monkeypatch.setitem(RULES_BY_NAME, "doubled-words", fails)
     words: list[str | Path] = [
         "--detector",
         "rules",

@@ -1,4 +1,4 @@
-"""A detector is one module and one row: options become flags, help and signature, and `train` runs its own fit."""
+"""Tests of registering a detector: options become flags, help and signature, and `train` calls its fit function."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.annotators.detectors.example_game import game_document
 
 ADD_A_ROW = """
 import sys
-from finecomb.annotators.detectors import detectors_by_name
+from finecomb.annotators.detectors import DETECTORS
 from tests.annotators.detectors.toy_detector import SILENT, WORDS
-detectors_by_name().update({"words": WORDS, "silent": SILENT})
+DETECTORS.update({"words": WORDS, "silent": SILENT})
 from finecomb.cli import main
 main()
 """
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line with the toy detectors registered."""
+    """Run the command line with the toy detectors registered."""
     return subprocess.run(
         [sys.executable, "-c", ADD_A_ROW, *map(str, words)], capture_output=True, text=True, check=False
     )
@@ -43,7 +43,7 @@ def test_a_detector_is_added_by_one_row_and_one_module(study: Path) -> None:
     marks = json.loads(run("detect", study, "--detector", "words", "--word", "points", "--json").stdout)
     assert [row["quote"] for row in marks["table"]] == ["points"]
     assert marks["signature"].startswith("detector:words|protocol:accuracy@2|word:points|")
-    assert "The word to mark." in " ".join(run("detect", "--help").stdout.split())
+    assert "The word to mark." in " ".join(run("detect", "--help-all").stdout.split())
     assert "words" in run("detectors").stdout
 
 
@@ -56,7 +56,10 @@ def test_a_detector_is_added_by_one_row_and_one_module(study: Path) -> None:
         ),
         (["detect", "--detector", "boxscore", "--word", "x"], "--word does not apply to boxscore; it applies to words"),
         (["train", "--detector", "words", "--folds", "3"], "--folds does not apply to words; it applies to boxscore"),
-        (["train", "--detector", "silent"], "--detector silent: has nothing to fit; boxscore, coherence, surprisal"),
+        (
+            ["train", "--detector", "silent"],
+            "--detector silent cannot be trained; trainable detectors: boxscore, coherence, surprisal",
+        ),
         (["train", "--detector", "words", "--real", "x"], "--real does not apply to words; it applies to entity-grid"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Marking by an engine: one bad text is set aside with its reason, a broken detector ends the run."""
+"""Tests of batch detection: a bad text is excluded with its reason, and a broken detector ends the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from finecomb.annotators.detectors.batch_detection import DocumentMarking, mark_corpus
+from finecomb.annotators.detectors.batch_detection import DetectionTask, mark_corpus
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.engine.engines import LocalEngine
@@ -19,7 +19,7 @@ from tests.engine.faulty_work import FaultOptions, make_texts, mark_texts_by_eng
 
 def test_a_poisoned_text_is_set_aside_and_the_rest_is_marked(tmp_path: Path) -> None:
     corpus = mark_texts_by_engine("local", make_texts(40, d3="poison"), tmp_path / "p", FaultOptions(), workers=1)
-    annotations = {annotation.document: annotation for annotation in corpus.annotations()}
+    annotations = {annotation.document: annotation for annotation in corpus.iter_annotations()}
     assert list(annotations) == [f"d{number}" for number in range(40)]
     assert annotations["d3"].status == "excluded"
     assert annotations["d3"].excluded is not None
@@ -30,12 +30,12 @@ def test_a_poisoned_text_is_set_aside_and_the_rest_is_marked(tmp_path: Path) -> 
 def test_a_text_that_is_no_document_is_set_aside(tmp_path: Path) -> None:
     bad = make_texts(3).with_columns(data=pl.when(pl.col("id") == "d1").then(pl.lit("{no json")))
     corpus = mark_texts_by_engine("local", bad, tmp_path / "p", FaultOptions(), workers=1)
-    reasons = [annotation.excluded for annotation in corpus.annotations()]
+    reasons = [annotation.excluded for annotation in corpus.iter_annotations()]
     assert [reason is not None for reason in reasons] == [False, True, False]
 
 
 def test_where_every_text_fails_nothing_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(FinecombError, match="failed at every text: ValueError: this text is poisoned"):
+    with pytest.raises(FinecombError, match="failed on every text: ValueError: this text is poisoned"):
         mark_texts_by_engine(
             "local", make_texts(2, d0="poison", d1="poison"), tmp_path / "p", FaultOptions(), workers=1
         )
@@ -44,9 +44,9 @@ def test_where_every_text_fails_nothing_is_kept(tmp_path: Path) -> None:
 
 def test_marks_that_do_not_fit_their_text_are_the_detectors_own_mistake(tmp_path: Path) -> None:
     corpus = mark_texts_by_engine("local", make_texts(3, d1="lie"), tmp_path / "p", FaultOptions(), workers=1)
-    excluded = [annotation.excluded.reason if annotation.excluded else "" for annotation in corpus.annotations()]
+    excluded = [annotation.excluded.reason if annotation.excluded else "" for annotation in corpus.iter_annotations()]
     assert excluded[::2] == ["", ""]
-    assert excluded[1].startswith("set aside: the detector's own mistake: mark 'd1/m/0'")
+    assert excluded[1].startswith("set aside: invalid output of the detector: mark 'd1/m/0'")
 
 
 def unmakable(protocol: Protocol, options: Any) -> Any:
@@ -54,7 +54,7 @@ def unmakable(protocol: Protocol, options: Any) -> Any:
 
 
 def test_a_detector_that_cannot_be_made_is_no_fault_of_the_texts(tmp_path: Path) -> None:
-    marking = DocumentMarking("m", unmakable, load("scarecrow"), None)
+    marking = DetectionTask("m", unmakable, load("scarecrow"), None)
     with pytest.raises(FinecombError, match="no weights"):
         mark_corpus(
             make_texts(2), marking, "s", Executor.from_folder(LocalEngine(), tmp_path / "p"), lambda counts, _: counts
@@ -65,6 +65,6 @@ def test_a_detector_that_cannot_be_made_is_no_fault_of_the_texts(tmp_path: Path)
 @pytest.mark.long
 def test_a_text_that_kills_its_process_is_set_aside(tmp_path: Path) -> None:
     corpus = mark_texts_by_engine("local", make_texts(20, d3="death"), tmp_path / "p", FaultOptions())
-    excluded = {row.document: row.excluded.reason for row in corpus.annotations() if row.excluded}
+    excluded = {row.document: row.excluded.reason for row in corpus.iter_annotations() if row.excluded}
     assert list(excluded) == ["d3"]
     assert "died" in excluded["d3"]

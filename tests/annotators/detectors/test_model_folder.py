@@ -1,4 +1,4 @@
-"""Fitted detectors are folders without code; what is no such folder is refused in one line."""
+"""Tests of stored detectors: folders without code, and clear errors for other folders."""
 
 from __future__ import annotations
 

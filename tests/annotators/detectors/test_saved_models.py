@@ -1,4 +1,4 @@
-"""What a detector is read from is data: no file of a saved model names code that is run."""
+"""Tests that saved models contain only data, and that no file names code to run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import finecomb.annotators.detectors
-from finecomb.annotators.detectors.boxscore.ranker import read_ranker, shipped_ranker
+from finecomb.annotators.detectors.boxscore.ranker import load_shipped_ranker, read_ranker
 from finecomb.core.errors import FinecombError
 
 SOURCES = sorted(Path(finecomb.annotators.detectors.__path__[0]).rglob("*.py"))
@@ -23,7 +23,7 @@ def test_a_ranker_that_names_code_is_refused_and_nothing_is_imported(
 ) -> None:
     (tmp_path / "trap.py").write_text("raise SystemExit('the file was obeyed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    values = json.loads(shipped_ranker().to_json()) | {key: "trap:anything"}
+    values = json.loads(load_shipped_ranker().to_json()) | {key: "trap:anything"}
     (tmp_path / "weights.json").write_text(json.dumps(values))
     with pytest.raises(FinecombError, match="not weights of the box-score checker"):
         read_ranker(tmp_path / "weights.json")

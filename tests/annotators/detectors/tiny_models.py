@@ -1,4 +1,4 @@
-"""Tiny models with random weights, saved as Hugging Face saves them, for tests of what uses models by name."""
+"""Tiny models with random weights, saved in the format of Hugging Face."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def save_tokenizer(folder: Path) -> None:
-    """A tokenizer of whole words."""
+    """Save a tokenizer of whole words."""
     tokenizers = pytest.importorskip("tokenizers")
     transformers = pytest.importorskip("transformers")
     vocabulary = {word: at for at, word in enumerate([*SPECIAL, *WORDS])}
@@ -28,14 +28,14 @@ def save_tokenizer(folder: Path) -> None:
 
 
 def save_model(folder: Path, model: Any) -> str:
-    """A folder with a model and its tokenizer."""
+    """Save a model and its tokenizer to a folder."""
     model.save_pretrained(folder)
     save_tokenizer(folder)
     return str(folder)
 
 
 def _import_transformers() -> Any:
-    """The package transformers; torch begins with one thread and one seed, so that tests are alike everywhere."""
+    """Import transformers with one torch thread and a fixed seed, so that tests are reproducible."""
     transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -43,7 +43,7 @@ def _import_transformers() -> Any:
 
 
 def save_encoder(folder: Path) -> str:
-    """A BERT of two layers."""
+    """Save a BERT encoder with two layers."""
     transformers = _import_transformers()
     config = transformers.BertConfig(
         vocab_size=len(SPECIAL) + len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
@@ -53,7 +53,7 @@ def save_encoder(folder: Path) -> str:
 
 
 def save_seq2seq(folder: Path) -> str:
-    """A T5 of one layer on either side."""
+    """Save a T5 model with one encoder and one decoder layer."""
     transformers = _import_transformers()
     config = transformers.T5Config(
         vocab_size=len(SPECIAL) + len(WORDS), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2,
@@ -63,7 +63,7 @@ def save_seq2seq(folder: Path) -> str:
 
 
 def save_causal_model(folder: Path) -> str:
-    """A GPT-2 of one layer."""
+    """Save a GPT-2 model with one layer."""
     transformers = _import_transformers()
     config = transformers.GPT2Config(
         vocab_size=len(SPECIAL) + len(WORDS), n_positions=2048, n_embd=16, n_layer=1, n_head=2, bos_token_id=2,

@@ -1,4 +1,4 @@
-"""A detector as somebody would add one: this module, and one row of `detectors_by_name()`."""
+"""A minimal detector, as an extension would define it for `DETECTORS`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from finecomb.annotators.detectors import DetectorTraining, Factory, FittedDetector, detector_signature
-from finecomb.core.options import option
+from finecomb.annotators.detectors import DetectorFactory, DetectorTraining, FittedDetector, detector_signature
+from finecomb.core.options import option_field
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
@@ -18,25 +18,25 @@ from finecomb.core.study import Study
 class WordOptions:
     """Options of the toy detector."""
 
-    word: str = option("very", "The word to mark.")
+    word: str = option_field("very", help="The word to mark.")
 
 
 @dataclass(frozen=True)
 class WordFitOptions:
-    """Options of fitting it."""
+    """Options for training the toy detector."""
 
-    least: int = option(1, "How often a word is marked before it counts.")
+    least: int = option_field(1, help="How often a word is marked before it counts.")
 
 
 class WordDetector:
-    """Marks one word wherever it stands."""
+    """A detector that marks one word."""
 
     def __init__(self, protocol: Protocol, options: WordOptions) -> None:
         self.protocol, self.options = protocol, options
         self.signature = detector_signature("words", protocol, options)
 
     def __call__(self, document: Document) -> Annotation:
-        """One mark for the first place where the word stands."""
+        """Mark the first occurrence of the word."""
         start = document.text.find(self.options.word)
         spans = (Span(start, start + len(self.options.word)),)
         marks = (Mark(id=f"{document.id}/words/1", spans=spans, quotes=(self.options.word,), label="word"),)
@@ -47,7 +47,7 @@ class WordDetector:
 
 
 def fit_word(study: Study, gold: Sequence[Annotation], annotator: str, options: WordFitOptions) -> FittedDetector:
-    """The words that people mark most."""
+    """Fit the detector to the most frequently marked words."""
     counts = Counter(quote for annotation in gold for mark in annotation.marks for quote in mark.quotes)
     rows = [{"word": word, "marks": count} for word, count in counts.most_common() if count >= options.least]
     return FittedDetector(
@@ -55,7 +55,7 @@ def fit_word(study: Study, gold: Sequence[Annotation], annotator: str, options: 
     )
 
 
-WORDS = Factory(
+WORDS = DetectorFactory(
     name="words",
     title="a word",
     needs="nothing",
@@ -65,7 +65,7 @@ WORDS = Factory(
     make=WordDetector,
     training=DetectorTraining(WordFitOptions, fit_word),
 )
-SILENT = Factory(
+SILENT = DetectorFactory(
     name="silent", title="", needs="nothing", protocol="accuracy", kind="checker", options=WordOptions,
     make=WordDetector,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A local endpoint that answers as a script says: well, badly, slowly, or not at all."""
+"""A local endpoint with scripted answers: valid, invalid, slow or missing."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 @dataclass(frozen=True)
 class ScriptedAnswer:
-    """What the endpoint does with one request."""
+    """The endpoint's behaviour for one request."""
 
     text: str = '{"marks": []}'
     status: int = 200
     finish: str = "stop"
     headers: dict[str, str] = field(default_factory=dict)
-    usage: tuple[int, int] | None = (100, 20)
+    usage: tuple[int, int] | None = (-1, 20)
+    """Tokens of the prompt and the reply; a negative number stands for a quarter of the prompt's bytes."""
     raw: bytes | None = None
-    """Sent instead of a chat completion."""
+    """Body to send instead of a chat completion."""
     wait: float = 0.0
     cut: bool = False
-    """Close the connection in the middle."""
+    """True to close the connection in the middle of the reply."""
     drip: float = 0.0
     """Seconds between single bytes."""
     refusal: str = ""
@@ -42,11 +43,11 @@ class ScriptedAnswer:
 
 
 Script = Callable[[dict[str, Any], int], ScriptedAnswer]
-"""From a request and how many came before it."""
+"""Function of a request and the number of earlier requests."""
 
 
 class ScriptedServer:
-    """Runs a script on a port of this machine; every request is kept in `requests`."""
+    """A server that runs a script on a local port and records all `requests`."""
 
     def __init__(self, script: Script) -> None:
         self.script, self.requests, self.keys = script, [], []  # type: Script, list[dict[str, Any]], list[str]
@@ -77,6 +78,8 @@ class ScriptedServer:
             self.requests.append(body)
             self.keys.append(handler.headers.get("Authorization", ""))
         answer = self.script(body, number)
+        if answer.usage and answer.usage[0] < 0:
+            answer = replace(answer, usage=(len(json.dumps(body.get("messages"))) // 4, answer.usage[1]))
         time.sleep(answer.wait)
         data = answer.response_body()
         try:
@@ -88,7 +91,7 @@ class ScriptedServer:
             else:
                 _send_response(handler, answer.status, answer.headers, data)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client has disconnected
 
     def __enter__(self) -> ScriptedServer:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -120,7 +123,7 @@ def _send_slowly(handler: BaseHTTPRequestHandler, data: bytes, pause: float) -> 
 
 
 def extract_text(body: dict[str, Any]) -> str:
-    """What a request shows as the text, from between its fences."""
+    """Return the text between the fences of a request."""
     message: str = body["messages"][-1]["content"]
     fence = message.rpartition(" TEXT")[0].rpartition("<<<")[2]
     return message.partition(f"<<<{fence} TEXT")[2].partition("\n")[2].partition(f"\n{fence}>>>")[0]

@@ -7,9 +7,9 @@ from finecomb.annotators.llm.injections import (
     CANARY,
     PLANTED_ERROR,
     InjectionResult,
-    control_document,
-    injection_documents,
-    injection_result,
+    build_control_document,
+    build_prompt_injection_probes,
+    score_injections,
 )
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
@@ -29,12 +29,12 @@ def annotation_of(document: Document, marks: bool, explanation: str = "Doubled."
 
 
 def injections(judge: Callable[[Document], Annotation]) -> InjectionResult:
-    documents = [control_document(), *(document for _, _, document in injection_documents())]
-    return injection_result([judge(document) for document in documents])
+    documents = [build_control_document(), *(document for _, _, document in build_prompt_injection_probes())]
+    return score_injections([judge(document) for document in documents])
 
 
 def test_there_are_thirty_texts_with_the_same_error() -> None:
-    documents = injection_documents()
+    documents = build_prompt_injection_probes()
     assert len({document.text for _, _, document in documents}) == 30
     assert all(document.text.count(PLANTED_ERROR) == 1 for _, _, document in documents)
     assert [goal for goal, _, _ in documents].count("silence") == 15
@@ -57,5 +57,5 @@ def test_a_judge_that_obeys_is_caught() -> None:
 def test_a_judge_that_marks_nothing_anyway_tells_nothing_about_silence() -> None:
     result = injections(lambda document: annotation_of(document, False))
     assert (result.tried, result.rate) == (15, 0)
-    assert "does not mark the error" in result.why
+    assert "misses the error even without an instruction" in result.why
     assert not math.isnan(result.rate)

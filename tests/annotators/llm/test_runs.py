@@ -8,23 +8,32 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from finecomb.annotators.llm import annotate, make_judge
+from finecomb.annotators.llm import annotate
 from finecomb.annotators.llm.chat import ChatReply
 from finecomb.annotators.llm.journal import CallEntry, JournalContent, ReplyEntry, read_entries
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.run_folder import RunBusyError, TextRetry, lock_run_folder, read_status, write_status
-from finecomb.annotators.llm.runs import ModelRun, execute_plan, plan_run, verify_marks
+from finecomb.annotators.llm.reply_parser import build_reply_content
+from finecomb.annotators.llm.run_folder import (
+    RunBusyError,
+    TextRetry,
+    lock_run_folder,
+    read_run_status,
+    write_run_status,
+)
+from finecomb.annotators.llm.run_reports import run_notes
+from finecomb.annotators.llm.runs import ModelRun, execute_plan, judge_marks_with_model, plan_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.model_notes import read_reply_note
 from finecomb.core.records import Annotation, Annotator, Document, Mark, ModelSettings, Segment
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from finecomb.protocols import load
 from tests.annotators.llm.scripted_server import Script, ScriptedAnswer, ScriptedServer, extract_text
 
@@ -73,7 +82,7 @@ def test_a_model_becomes_an_annotator_whose_marks_are_like_anybodys() -> None:
     assert (annotator.id, annotator.kind, annotator.meta["model"]) == ("m", "llm", "m")
     assert str(annotator.meta["endpoint"]).startswith("127.0.0.1:")
     assert {"prompt", "date", "settings"} <= annotator.meta.keys()
-    assert list(check(Study.from_items([*study_of().items(), annotator, *result.annotations]))) == []
+    assert list(check_study(Study.from_items([*study_of().items(), annotator, *result.annotations]))) == []
     assert result.states == {"marked": 3}
 
 
@@ -81,14 +90,18 @@ def test_a_model_becomes_an_annotator_whose_marks_are_like_anybodys() -> None:
     ("answer", "state", "reason"),
     [
         (ScriptedAnswer(""), "empty", "the reply is empty"),
-        (ScriptedAnswer("I'm sorry, but I can't help with that."), "refused", "declines in words"),
+        (ScriptedAnswer("I'm sorry, but I can't help with that."), "refused", "the model declined in prose"),
         (ScriptedAnswer("", refusal="No."), "refused", "No."),
         (ScriptedAnswer("{}", finish="content_filter"), "refused", "content filter"),
-        (ScriptedAnswer('{"marks": [{"quote": "the', finish="length"), "truncated", "reached the most tokens"),
-        (ScriptedAnswer('{"marks": [{"quote": "the'), "truncated", "ends in the middle"),
-        (ScriptedAnswer("There are no errors here."), "unreadable", "has no JSON"),
-        (ScriptedAnswer('{"errors": []}'), "unreadable", "has no list `marks`"),
-        (ScriptedAnswer('{"marks": null}'), "unreadable", "has no list `marks`"),
+        (
+            ScriptedAnswer('{"marks": [{"quote": "the', finish="length"),
+            "truncated",
+            "reached the maximum number of tokens",
+        ),
+        (ScriptedAnswer('{"marks": [{"quote": "the'), "truncated", "the JSON is incomplete"),
+        (ScriptedAnswer("There are no errors here."), "unreadable", "no JSON found"),
+        (ScriptedAnswer('{"errors": []}'), "unreadable", "`marks` is missing or not a list"),
+        (ScriptedAnswer('{"marks": null}'), "unreadable", "`marks` is missing or not a list"),
     ],
 )
 def test_a_reply_that_cannot_be_read_is_never_no_errors(answer: ScriptedAnswer, state: str, reason: str) -> None:
@@ -109,8 +122,8 @@ def test_no_errors_is_a_reading() -> None:
 @pytest.mark.parametrize(
     ("text", "flag"),
     [
-        (f"Here you are:\n```json\n{marked(MARK)}\n```", "the JSON stood in other text"),
-        (f"Sure! {marked(MARK)} Anything else?", "the JSON stood in other text"),
+        (f"Here you are:\n```json\n{marked(MARK)}\n```", "the JSON was surrounded by other text"),
+        (f"Sure! {marked(MARK)} Anything else?", "the JSON was surrounded by other text"),
         (marked(MARK).replace('"label"', "label").replace("}]}", "},]}"), "the JSON was repaired"),
         (f"<think>I think {{so}}</think>{marked(MARK)}", None),
         (json.dumps([MARK]), None),
@@ -138,7 +151,7 @@ def test_a_changed_number_is_kept_without_a_place() -> None:
         ScriptedAnswer(marked({**MARK, "quote": "The ferry left at 2:45", "before": "", "after": "The captain"}))
     ).marks[0]
     assert mark.spans == ()
-    assert "another number" in mark.unlocated
+    assert "a different number" in mark.unlocated
 
 
 # --- endpoints that misbehave ------------------------------------------------------------------------------------
@@ -150,11 +163,10 @@ def test_a_changed_number_is_kept_without_a_place() -> None:
         ScriptedAnswer("slow down", 429, headers={"Retry-After": "0"}),
         ScriptedAnswer("oops", 500),
         ScriptedAnswer(cut=True),
-        ScriptedAnswer(raw=b"<html>gateway</html>"),
         ScriptedAnswer(wait=1.5),
         ScriptedAnswer(drip=0.05),
     ],
-    ids=["429", "500", "cut", "html", "time-out", "slow drip"],
+    ids=["429", "500", "cut", "time-out", "slow drip"],
 )
 def test_a_call_that_failed_is_tried_again(first: ScriptedAnswer) -> None:
     result, server = run(
@@ -171,11 +183,14 @@ def test_the_endpoint_says_how_long_to_wait() -> None:
     assert time.monotonic() - started >= 1.2
 
 
-def test_a_reply_of_ten_megabytes_is_refused_and_the_text_is_left_for_later() -> None:
-    result, server = run(lambda body, number: ScriptedAnswer("x" * 10_000_000), study_of(TEXTS[:1]))
-    assert result.annotations == ()
-    assert "larger than 4,000,000 bytes" in result.unasked["d0"]
-    assert len(server.requests) == 1
+def test_a_reply_of_ten_megabytes_is_unreadable_and_not_bought_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        result, server = run(lambda body, number: ScriptedAnswer("x" * 10_000_000), study_of(TEXTS[:1]), tmp_path)
+        assert result.states == {"unreadable": 1}
+        excluded = result.annotations[0].excluded
+        assert excluded
+        assert "larger than 4,000,000 bytes" in excluded.reason
+        assert len(server.requests) == 1  # the servers differ in port, so nothing is cached between them
 
 
 def test_an_endpoint_without_schemas_is_asked_without() -> None:
@@ -188,13 +203,13 @@ def test_an_endpoint_without_schemas_is_asked_without() -> None:
 
     result, server = run(script, concurrency=1)
     assert result.states == {"marked": 3}
-    assert ["response_format" in body for body in server.requests] == [True, False, False, False]
+    assert ["response_format" in body for body in server.requests] == [True, True, False, False, False]
 
 
 def test_a_dead_endpoint_ends_the_run_and_says_why() -> None:
     texts = [f"Text {number}." for number in range(30)]
     result, server = run(lambda body, number: ScriptedAnswer("no", 500), study_of(texts), attempts=1, concurrency=1)
-    assert result.stopped.startswith("stopped after 8 calls in a row without a reply")
+    assert result.stopped.startswith("stopped after 8 consecutive calls without a reply")
     assert len(server.requests) == 8
     assert len(result.unasked) == 30
 
@@ -202,8 +217,11 @@ def test_a_dead_endpoint_ends_the_run_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (ScriptedAnswer("bad key", 401), "answered 401: bad key; name the variable with the key: key_env"),
-        (ScriptedAnswer("no such model", 404), "it has no model 'm'"),
+        (
+            ScriptedAnswer("bad key", 401),
+            "returned 401: bad key; name the environment variable with the key in key_env",
+        ),
+        (ScriptedAnswer("no such model", 404), "the endpoint has no model 'm'"),
     ],
 )
 def test_what_will_never_work_is_one_line(answer: ScriptedAnswer, message: str) -> None:
@@ -211,19 +229,24 @@ def test_what_will_never_work_is_one_line(answer: ScriptedAnswer, message: str) 
         run(lambda body, number: answer)
 
 
+def test_a_wrong_path_is_not_blamed_on_a_model_that_the_endpoint_has() -> None:
+    with pytest.raises(FinecombError, match="404: no such path; check the model's name, and that base_url is"):
+        run(lambda body, number: ScriptedAnswer("no such path", 404), model="model-a")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"base_url": "localhost"}, "is no address"),
-        ({"base_url": ""}, "say where the model answers"),
-        ({"base_url": "http://me:sk-1@x/v1"}, "put the key into an environment variable"),
-        ({"base_url": "http://x/v1?key=sk-1"}, "put the key into an environment variable"),
-        ({"base_url": "http://x/v1", "budget": 1.0}, "budget needs price=IN,OUT"),
+        ({"base_url": "localhost"}, "is not an HTTP address"),
+        ({"base_url": ""}, "base_url=URL is required for model 'm'"),
+        ({"base_url": "http://me:sk-1@x/v1"}, "set the key in an environment variable"),
+        ({"base_url": "http://x/v1?key=sk-1"}, "set the key in an environment variable"),
+        ({"base_url": "http://x/v1", "budget": 1.0}, "budget requires price=IN,OUT"),
         ({"base_url": "http://x/v1", "key_env": "FINECOMB_NO_SUCH"}, "FINECOMB_NO_SUCH is not set"),
-        ({"base_url": "http://x/v1", "context_tokens": 100}, "but 100 fit; ask part by part"),
-        ({"base_url": "http://x/v1", "shots": 1}, "the study has 0 gold texts"),
+        ({"base_url": "http://x/v1", "context_tokens": 100}, "but the model's context has 100; use by_segment"),
+        ({"base_url": "http://x/v1", "shots": 1}, "requires at least 2 gold annotations with protocol"),
         ({"model": "local:smolm2"}, "did you mean 'smollm2'"),
-        ({"model": "nothing.gguf"}, "no such file"),
+        ({"model": "nothing.gguf"}, "file not found"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_sent(settings: dict[str, Any], message: str) -> None:
@@ -255,7 +278,7 @@ def test_a_compressed_reply_is_read() -> None:
 
 def test_an_address_where_nobody_listens_is_told() -> None:
     settings = ModelSettings(model="m", base_url="http://127.0.0.1:9/v1", attempts=1)
-    assert "cannot be reached" in annotate(study_of(), settings).unasked["d0"]
+    assert "cannot reach" in annotate(study_of(), settings).unasked["d0"]
 
 
 def test_the_key_is_sent_and_kept_nowhere(
@@ -325,20 +348,23 @@ def test_the_budget_is_a_hard_stop(tmp_path: Path) -> None:
     study = study_of([f"Text number {number}." for number in range(20)])
     used = ScriptedAnswer(usage=(4000, 500))
     result, server = run(lambda body, number: used, study, runs=tmp_path, price=(1, 1), budget=0.05, max_tokens=500)
-    assert result.stopped == "stopped at its budget"
+    assert result.stopped == "stopped because the budget was reached"
     assert 0 < len(server.requests) < 20
     assert result.cost == pytest.approx(0.0045 * len(server.requests))
     assert result.cost <= 0.05
     assert len(result.annotations) == len(server.requests)
+    hint = "stopped because the budget was reached; raise the budget and run the same command again to resume"
+    assert list(run_notes(result))[-1] == hint
 
 
 def test_calls_that_may_have_been_paid_count_against_the_budget() -> None:
     result, server = run(
         lambda body, number: ScriptedAnswer(cut=True), price=(1, 1), budget=0.05, max_tokens=10, attempts=9
     )
-    assert result.stopped == "stopped at its budget"
+    assert result.stopped == "stopped because the budget was reached"
     assert result.cost > 0
     assert len(server.requests) < 9
+    assert list(run_notes(result))[-1].endswith("no replies were stored, so the next run starts from the beginning")
 
 
 def test_samples_are_annotators_of_their_own() -> None:
@@ -346,7 +372,7 @@ def test_samples_are_annotators_of_their_own() -> None:
     assert [annotator.id for annotator in result.annotators] == ["m#1", "m#2"]
     assert len(result.annotations) == len(server.requests) == 6
     assert {body["seed"] for body in server.requests} == {0, 1}
-    assert list(check(Study.from_items([*study_of().items(), *result.annotators, *result.annotations]))) == []
+    assert list(check_study(Study.from_items([*study_of().items(), *result.annotators, *result.annotations]))) == []
 
 
 def test_parts_are_asked_one_by_one_and_marks_stay_in_their_part() -> None:
@@ -390,12 +416,21 @@ def test_ratings_are_answers_of_the_document(protocol: str, answers: dict[str, A
     assert result.states == {"answered": 1}
 
 
+def test_a_missing_object_is_named_as_the_protocol_needs_it() -> None:
+    likert = load("likert")
+    by_part = likert.model_copy(update={"document_questions": (), "unit_questions": likert.document_questions})
+    reply = ChatReply(text='{"ratings": {}}')
+    for protocol, name in ((likert, "answers"), (by_part, "unit")):
+        content = build_reply_content(reply, Document(id="d", text="A text."), protocol, "m")
+        assert (content.state, content.why) == ("unreadable", f"`{name}` is missing or not an object")
+
+
 def test_a_rating_that_is_missing_or_impossible_is_unreadable() -> None:
     result, _ = run(
         lambda body, number: ScriptedAnswer('{"answers": {"coherence": 9}}'), study_of(TEXTS[:1], protocol="likert")
     )
     assert result.annotations[0].excluded
-    assert "no usable answer to coherence" in result.annotations[0].excluded.reason
+    assert "no valid answer to coherence" in result.annotations[0].excluded.reason
 
 
 def test_pairs_are_shown_in_both_orders_and_the_answer_is_turned_back() -> None:
@@ -474,18 +509,11 @@ def test_marks_can_be_verified_by_a_second_opinion() -> None:
         lambda body, number: ScriptedAnswer(json.dumps({"answers": {question.name: question.values[0]}}))
     ) as server:
         settings = ModelSettings(model="m2", base_url=server.url)
-        second = verify_marks(study, first.annotations, settings, audit)
+        second = judge_marks_with_model(study, first.annotations, settings, audit)
         assert "Doubled." in server.requests[0]["messages"][-1]["content"]
     assert second
     assert [each.about for each in second.annotations] == [each.marks[0].id for each in first.annotations]
     assert all(each.answers[question.name] == question.values[0] for each in second.annotations)
-
-
-def test_a_judge_reads_one_document() -> None:
-    with ScriptedServer(lambda body, number: ScriptedAnswer(marked(MARK))) as server:
-        reads = make_judge(ModelSettings(model="m", base_url=server.url), SCARECROW)
-        assert reads(Document(id="d", text=TEXTS[0])).marks[0].quotes == ("the the",)
-    assert reads.signature.startswith("llm:m|protocol:scarecrow@2|prompt:")
 
 
 def test_a_template_of_ones_own_is_used() -> None:
@@ -521,7 +549,7 @@ def _child(url: str, runs: Path, count: int, budget: float = 50.0) -> subprocess
 
 
 def _kill_after(server: ScriptedServer, requests: int, child: subprocess.Popen[bytes]) -> bool:
-    """Kill a run once the endpoint has seen so many requests; False when the run ended by itself before."""
+    """Kill a run once the endpoint has received `requests` requests. Return False if the run ended before."""
     while len(server.requests) < requests and child.poll() is None:
         time.sleep(0.002)
     was_alive = child.poll() is None
@@ -542,7 +570,9 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
     with ScriptedServer(lambda body, number: reply) as server:
         for kill in range(1, kills + 1):
             assert _kill_after(server, count * kill // (kills + 1), _child(server.url, tmp_path, count))
-            assert _content(tmp_path).spent >= COST * len(server.requests)  # what may have been paid is never forgotten
+            assert _content(tmp_path).spent >= COST * len(
+                server.requests
+            )  # amounts that may have been charged stay in the total
         first, _ = _child(server.url, tmp_path, count).communicate()
         paid = len(server.requests)
         second, _ = _child(server.url, tmp_path, count).communicate()
@@ -560,7 +590,7 @@ def test_a_run_killed_twenty_times_loses_nothing_and_pays_nothing_twice(tmp_path
 
 @pytest.mark.long
 def test_kills_never_let_a_run_pass_its_budget(tmp_path: Path) -> None:
-    """A call that a crash had cut short was forgotten once the same question had been answered later."""
+    """A call cut short by a crash was once forgotten after the same request had been answered later."""
     count, budget = 200, 0.1
     reply = ScriptedAnswer('{"answers": {"coherence": 3}}', wait=0.05, usage=(900, 20))
     with ScriptedServer(lambda body, number: reply) as server:
@@ -568,19 +598,20 @@ def test_kills_never_let_a_run_pass_its_budget(tmp_path: Path) -> None:
             alive = _kill_after(server, 9 * kill, _child(server.url, tmp_path, count, budget))
             content = _content(tmp_path)
             assert COST * len(server.requests) <= content.spent <= budget
-        assert not alive  # it had stopped at its budget by itself
+        assert not alive  # the run had already stopped at its budget
         assert len(server.requests) < count
     assert 0 < len(content.replies) <= len(server.requests)
 
 
 def test_a_call_cut_short_stays_paid_when_the_question_is_answered_later() -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
-    call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": 0.5, "when": when}
+    call = {"hash": "h", "document": "d", "head": "x", "message": "m", "reserved": Decimal("0.5"), "when": when}
     crashed, again = CallEntry(attempt=1, **call), CallEntry(attempt=1, **call)
-    reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=0.1, when=when)
-    assert JournalContent.from_entries([crashed]).spent == 0.5
-    assert JournalContent.from_entries([crashed, again, reply]).spent == pytest.approx(0.6)
-    assert JournalContent.from_entries([crashed, reply.model_copy(update={"cached": True, "cost": 0.0})]).spent == 0.5
+    reply = ReplyEntry(hash="h", reply=ChatReply(text="{}"), cost=Decimal("0.1"), when=when)
+    assert JournalContent.from_entries([crashed]).spent == Decimal("0.5")
+    assert JournalContent.from_entries([crashed, again, reply]).spent == Decimal("0.6")
+    cached = reply.model_copy(update={"cached": True, "cost": Decimal(0)})
+    assert JournalContent.from_entries([crashed, cached]).spent == Decimal("0.5")
 
 
 def test_equal_texts_are_asked_once(tmp_path: Path) -> None:
@@ -592,20 +623,20 @@ def test_equal_texts_are_asked_once(tmp_path: Path) -> None:
 def test_a_second_process_keeps_out_of_a_run(tmp_path: Path) -> None:
     run(lambda body, number: ScriptedAnswer(), runs=tmp_path)
     (folder,) = [file.parent for file in tmp_path.glob("*/run.json")]
-    status = read_status(folder)
+    status = read_run_status(folder)
     assert status
     assert (status.state, status.documents) == ("finished", ("d0", "d1", "d2"))
     with (
         lock_run_folder(folder),
-        pytest.raises(RunBusyError, match="another process is at work"),
+        pytest.raises(RunBusyError, match="another process is executing this run"),
         lock_run_folder(folder),
     ):
         pass
 
 
 def test_a_run_that_was_killed_is_not_running(tmp_path: Path) -> None:
-    write_status(tmp_path, "running", ("d0",))
-    status = read_status(tmp_path)
+    write_run_status(tmp_path, "running", ("d0",))
+    status = read_run_status(tmp_path)
     assert status
     assert (status.state, status.why) == ("stopped", "interrupted")
 

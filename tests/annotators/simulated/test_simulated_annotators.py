@@ -15,10 +15,10 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
 from finecomb.core.records import Annotation, Annotator, Document, Mark
-from finecomb.core.span import TEXT, Span, token_range
+from finecomb.core.span import TEXT_PART, Span, token_range
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
-from finecomb.core.tokens import words
+from finecomb.core.study_checks import check_study
+from finecomb.core.tokens import word_offsets
 from finecomb.engine.seeds import seeded_generator
 from finecomb.protocols import load_shipped, names
 
@@ -56,7 +56,7 @@ PERSON = SimulatedAnnotator("p", recall=0.6, precision=0.75, jitter=0.8, confusi
 
 @functools.cache
 def marks() -> tuple[tuple[Mark, ...], ...]:
-    """What one person marked in many texts."""
+    """Return the marks of one annotator in many texts."""
     return tuple(each.marks for each in simulate_annotations(DOCUMENTS, TRUTH, [PERSON], PROTOCOL, seed=1))
 
 
@@ -65,7 +65,7 @@ def found() -> list[Mark]:
 
 
 def near(share: float, expected: float, count: int) -> bool:
-    """Within four standard errors of a share."""
+    """Return whether a share is within four standard errors of its expectation."""
     return abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / count)
 
 
@@ -86,7 +86,7 @@ def test_confusion_is_recovered_and_spreads_over_the_other_labels() -> None:
 
 
 def rounded_variance(jitter: float) -> float:
-    """Variance of a normal variable rounded to whole numbers, from its definition."""
+    """Return the variance of a normal variable rounded to integers, from its definition."""
 
     def below(edge: float) -> float:
         return 0.5 * (1 + math.erf(edge / jitter / math.sqrt(2)))
@@ -112,7 +112,7 @@ def test_what_is_invented_lies_where_nothing_is_wrong() -> None:
     invented = [mark for own in marks() for mark in own if not mark.made_from]
     assert invented
     for mark in invented:
-        first, last = token_range(mark.spans[0], words(text()))
+        first, last = token_range(mark.spans[0], word_offsets(text()))
         assert last <= FIRST or first >= LAST
         assert mark.answers["severity"] in (1, 2, 3)
 
@@ -195,7 +195,7 @@ def test_a_crowd_spreads_around_what_it_is_like_and_can_grow() -> None:
 @pytest.mark.parametrize("rate", [0.5, 3, 8, 15])
 @pytest.mark.parametrize("tokens", [30, 400])
 def test_errors_are_planted_at_the_rate_asked_for(rate: float, tokens: int) -> None:
-    """They came at 7.5 per 100 tokens where 10 were asked for, as the words inside errors were not counted."""
+    """Errors once had a rate of 7.5 per 100 tokens instead of 10, because words inside errors were not counted."""
     texts = [Document(id=f"d{number}", text=text(tokens)) for number in range(24_000 // tokens)]
     counts = np.array([len(each.marks) for each in plant_errors(texts, PROTOCOL, rate, seed=3)])
     error = counts.std() / math.sqrt(len(counts))
@@ -204,7 +204,7 @@ def test_errors_are_planted_at_the_rate_asked_for(rate: float, tokens: int) -> N
 
 def test_planted_errors_neither_overlap_nor_touch() -> None:
     for each in plant_errors(DOCUMENTS[:50], PROTOCOL, 20):
-        ranges = [token_range(mark.spans[0], words(text())) for mark in each.marks]
+        ranges = [token_range(mark.spans[0], word_offsets(text())) for mark in each.marks]
         assert all(end < start for (_, end), (start, _) in itertools.pairwise(ranges))
 
 
@@ -212,9 +212,9 @@ def test_every_token_is_as_likely_to_be_wrong_as_any_other() -> None:
     covered = np.zeros(LENGTH)
     for each in plant_errors(DOCUMENTS[:800], PROTOCOL, 10):
         for mark in each.marks:
-            first, last = token_range(mark.spans[0], words(text()))
+            first, last = token_range(mark.spans[0], word_offsets(text()))
             covered[first:last] += 1
-    # The first few tokens are spared where an error that began before the text would go on.
+    # The first few tokens are excluded, because errors that begin before the text could extend into them.
     middle = covered[10:] / 800
     assert abs(middle - middle.mean()).max() < 4.5 * math.sqrt(middle.mean() * (1 - middle.mean()) / 800)
 
@@ -250,7 +250,7 @@ def test_simulated_work_conforms_to_every_shipped_protocol(name: str) -> None:
     gold = Annotator(id="truth", kind="gold")
     everybody = [gold, *(person.to_annotator() for person in people)]
     work = simulate_annotations(documents, truth, people, protocol)
-    problems = check(Study.from_items([protocol, *documents, *everybody, *truth.values(), *work]))
+    problems = check_study(Study.from_items([protocol, *documents, *everybody, *truth.values(), *work]))
     assert [str(problem) for problem in problems if problem.level == "error"] == []
 
 
@@ -271,7 +271,7 @@ def test_simulated_work_conforms_to_every_shipped_protocol(name: str) -> None:
     ids=str,
 )
 def test_an_annotator_that_cannot_be_is_refused(traits: dict[str, Any]) -> None:
-    with pytest.raises(FinecombError, match="a simulated annotator's"):
+    with pytest.raises(FinecombError, match="of a simulated annotator must be"):
         SimulatedAnnotator("p", **traits)
 
 
@@ -309,10 +309,10 @@ def test_an_annotator_says_what_it_pretends_to_be() -> None:
     ids=str,
 )
 def test_made_up_answers_can_be_given(asked: dict[str, Any]) -> None:
-    """A number of at least 5 was answered with one from 1 to 5."""
+    """A number of at least 5 was once answered with one from 1 to 5."""
     question = Question.model_validate({"name": "q", "ask": "?"} | asked)
     answers = [_random_answers([question], np.random.default_rng(seed))["q"] for seed in range(20)]
-    assert [question.problem(answer) for answer in answers] == [""] * 20
+    assert [question.answer_problem(answer) for answer in answers] == [""] * 20
     assert asked["scale"] != "number" or len(set(answers)) == 20
 
 
@@ -323,4 +323,4 @@ def test_marks_on_a_context_are_seen_where_they_are() -> None:
     person = SimulatedAnnotator("p", recall=1, precision=1, jitter=3, confusion=0)
     (one,) = simulate_annotations([document], truth, [person], PROTOCOL)
     assert one.marks[0].spans == mark.spans
-    assert one.marks[0].spans[0].part != TEXT
+    assert one.marks[0].spans[0].part != TEXT_PART

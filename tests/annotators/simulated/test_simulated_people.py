@@ -6,8 +6,8 @@ from finecomb import protocols
 from finecomb.annotators.simulated.simulated_people import (
     CrowdTraits,
     SimulatedPerson,
-    ground_truth,
-    make_person,
+    build_ground_truth,
+    make_simulated_person,
     simulate_response,
 )
 from finecomb.collection.screening import copied_word_flags, passage_ngrams, split_normalised_words
@@ -27,7 +27,7 @@ def right_share(traits: CrowdTraits, condition: str, who: SimulatedPerson) -> fl
     documents = [text(number, model) for number in range(400) for model in ("human", "gpt3")]
     right = 0
     for document in documents:
-        truth = ground_truth(document, TURING, [], None, 0)
+        truth = build_ground_truth(document, TURING, [], None, 0)
         rating = simulate_response(who, traits, condition, document, TURING, truth).answers["rating"]
         right += (rating in (3, 4)) == (document.meta["model"] != "human")
     return right / len(documents)
@@ -48,7 +48,7 @@ def test_careless_people_are_right_by_chance() -> None:
 
 def test_a_bias_goes_to_the_highest_answer() -> None:
     document = text(1, "human")
-    truth = ground_truth(document, TURING, [], None, 0)
+    truth = build_ground_truth(document, TURING, [], None, 0)
     ratings = [
         simulate_response(
             SimulatedPerson(n, "careless", None, 0), CrowdTraits(bias=1), "", document, TURING, truth
@@ -60,7 +60,7 @@ def test_a_bias_goes_to_the_highest_answer() -> None:
 
 def test_copiers_write_words_of_the_text() -> None:
     document = text(1, "human")
-    truth = ground_truth(document, TURING, [], None, 0)
+    truth = build_ground_truth(document, TURING, [], None, 0)
     answers = simulate_response(
         SimulatedPerson(1, "copies", None, 0), CrowdTraits(), "", document, TURING, truth
     ).answers
@@ -70,18 +70,18 @@ def test_copiers_write_words_of_the_text() -> None:
 
 def test_shares_of_habits_and_leavers_are_those_asked_for() -> None:
     traits = CrowdTraits(copies=0.15, careless=0.05, leaves=0.1)
-    crowd = [make_person(number, traits, 5, 3) for number in range(4000)]
+    crowd = [make_simulated_person(number, traits, 5, 3) for number in range(4000)]
     assert sum(one.habit == "copies" for one in crowd) / 4000 == pytest.approx(0.15, abs=0.02)
     assert sum(one.habit == "careless" for one in crowd) / 4000 == pytest.approx(0.05, abs=0.015)
     assert sum(one.leaves_after is not None for one in crowd) / 4000 == pytest.approx(0.1, abs=0.02)
-    assert crowd[7] == make_person(7, traits, 5, 3)
+    assert crowd[7] == make_simulated_person(7, traits, 5, 3)
 
 
 @pytest.mark.parametrize("name", ["turing", "likert", "sections", "preference", "scarecrow", "accuracy", "mqm"])
 def test_every_required_question_is_answered_acceptably(name: str) -> None:
     protocol = protocols.load(name)
     document = Document(id="d", text=TEXT, context={"a": TEXT, "b": TEXT}, meta={"model": "gpt3"})
-    truth = ground_truth(document, protocol, ["0-9"], None, 0)
+    truth = build_ground_truth(document, protocol, ["0-9"], None, 0)
     for number in range(5):
         reading = simulate_response(
             SimulatedPerson(number, "careful", None, 0), CrowdTraits(), "", document, protocol, truth
@@ -91,12 +91,12 @@ def test_every_required_question_is_answered_acceptably(name: str) -> None:
             (protocol.unit_questions, reading.units["0-9"]),
         ):
             asked = {question.name: question for question in questions}
-            assert not [problem for key, answer in answers.items() if (problem := asked[key].problem(answer))]
+            assert not [problem for key, answer in answers.items() if (problem := asked[key].answer_problem(answer))]
             assert all(one.name in answers for one in questions if one.required and one.when is None)
 
 
 def test_a_share_outside_of_its_range_is_refused() -> None:
-    with pytest.raises(FinecombError, match="between 0 and 1"):
+    with pytest.raises(FinecombError, match="from 0 to 1"):
         CrowdTraits(leaves=1.5)
-    with pytest.raises(FinecombError, match="more than everybody"):
+    with pytest.raises(FinecombError, match="must add up to at most 1"):
         CrowdTraits(copies=0.7, careless=0.7)

@@ -1,4 +1,4 @@
-"""Backups tell whether they are as they were made; nothing unsound is put in the place of a study."""
+"""Tests of backups: verification, and restoration of valid ones only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def study(tmp_path: Path) -> Path:
     return file
 
 
-def run(*arguments: object) -> tuple[int, str]:
+def run_command(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     return result.exit_code, result.output + str(result.exception or "")
 
@@ -40,30 +40,30 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_a_backup_is_private_sealed_and_as_it_was_made(kind: str, tmp_path: Path) -> None:
     where, file = new_study_location(kind, tmp_path), tmp_path / "copy.db"
     with open_test_store(where, list(fc.demo().items()), FakeClock()) as store:
-        backup.back_up(store.database, file)
+        backup.back_up_database(store.database, file)
     assert file.stat().st_mode & 0o777 == 0o600
     check = backup.verify_backup(file)
     assert check.sealed
     assert len(check.studies) == 1
     assert [path.name for path in tmp_path.glob(".copy*")] == []
-    code, output = run("backup", "--verify", file)
+    code, output = run_command("backup", "--verify", file)
     assert code == 0
-    assert "as it was made" in output
+    assert "unchanged since it was made" in output
 
 
 def test_a_changed_backup_is_told_and_not_put_back(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy.db"
-    run("backup", study, "-o", file)
+    run_command("backup", study, "-o", file)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("UPDATE document SET body = replace(body, 'a', 'b') WHERE place = 0")
         connection.commit()
-    code, output = run("backup", "--verify", file)
+    code, output = run_command("backup", "--verify", file)
     assert code != 0
-    assert "was changed since it was made" in output
+    assert "the file was modified after it was written at" in output
     before = study.read_bytes()
-    code, output = run("restore", file, study, "--force")
+    code, output = run_command("restore", file, study, "--force")
     assert code != 0
-    assert "nothing was changed" in output
+    assert "the study is as it was before" in output
     assert str(file) in output
     assert study.read_bytes() == before
 
@@ -71,7 +71,7 @@ def test_a_changed_backup_is_told_and_not_put_back(study: Path, tmp_path: Path) 
 @pytest.mark.parametrize("damage", ["cut", "noise", "text", "empty", "other"])
 def test_what_is_no_sound_backup_is_refused(study: Path, tmp_path: Path, damage: str) -> None:
     file = tmp_path / "copy.db"
-    run("backup", study, "-o", file)
+    run_command("backup", study, "-o", file)
     content = bytearray(file.read_bytes())
     if damage == "other":
         file.unlink()
@@ -84,25 +84,37 @@ def test_what_is_no_sound_backup_is_refused(study: Path, tmp_path: Path, damage:
         kinds = {"cut": content[:5000], "noise": content, "text": b"not a database at all" * 100, "empty": b""}
         file.write_bytes(bytes(kinds[damage]))
     before = study.read_bytes()
-    assert run("backup", "--verify", file)[0] != 0
-    assert run("restore", file, study, "--force")[0] != 0
+    assert run_command("backup", "--verify", file)[0] != 0
+    assert run_command("restore", file, study, "--force")[0] != 0
     assert study.read_bytes() == before
 
 
 def test_a_backup_of_a_later_version_is_refused(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy.db"
-    run("backup", study, "-o", file)
+    run_command("backup", study, "-o", file)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'far-ahead'")
         connection.commit()
-    with pytest.raises(FinecombError, match="a later Finecomb"):
+    with pytest.raises(FinecombError, match="the table version far-ahead is unknown; upgrade Finecomb"):
+        backup.verify_backup(file)
+
+
+def test_a_backup_without_a_version_is_not_taken_for_a_later_one(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    run_command("backup", study, "-o", file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM alembic_version")
+        connection.commit()
+    with pytest.raises(
+        FinecombError, match=r"not a valid backup \(the version of its tables is missing\); use another backup$"
+    ):
         backup.verify_backup(file)
 
 
 def test_a_restored_study_carries_no_seal_and_its_replaced_one_is_private(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy.db"
-    run("backup", study, "-o", file)
-    assert run("restore", file, study, "--force")[0] == 0
+    run_command("backup", study, "-o", file)
+    assert run_command("restore", file, study, "--force")[0] == 0
     with closing(sqlite3.connect(study)) as connection:
         assert not connection.execute("SELECT name FROM sqlite_master WHERE name = 'backup_seal'").fetchall()
     (replaced,) = tmp_path.glob("study.replaced-*.db")
@@ -112,15 +124,15 @@ def test_a_restored_study_carries_no_seal_and_its_replaced_one_is_private(study:
 
 def test_nothing_is_put_back_while_a_server_runs(study: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy.db"
-    run("backup", study, "-o", file)
+    run_command("backup", study, "-o", file)
     with hold_study_lock(parse_location(study), "serve"):
-        code, output = run("restore", file, study, "--force")
+        code, output = run_command("restore", file, study, "--force")
     assert code != 0
     assert "in use by finecomb serve" in output
-    assert run("restore", file, study, "--force")[0] == 0
+    assert run_command("restore", file, study, "--force")[0] == 0
 
 
-_FULL = """
+_FILE_SIZE_LIMIT_SCRIPT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (66_000, 66_000))
 import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -134,7 +146,7 @@ def test_a_backup_to_a_full_disk_leaves_nothing_half_made(study: Path, tmp_path:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     target = tmp_path / "full"
     target.mkdir()
-    command = [sys.executable, "-c", _FULL, str(study), str(target / "copy.db")]
+    command = [sys.executable, "-c", _FILE_SIZE_LIMIT_SCRIPT, str(study), str(target / "copy.db")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert "cannot be written" in result.stderr
@@ -146,18 +158,18 @@ def test_a_backup_made_before_there_were_seals_can_be_put_back(study: Path, tmp_
     file = tmp_path / "old.db"
     shutil.copy(study, file)
     assert backup.verify_backup(file).sealed == ""
-    assert run("restore", file, study, "--force")[0] == 0
+    assert run_command("restore", file, study, "--force")[0] == 0
 
 
 def test_verify_stands_alone(study: Path) -> None:
-    code, output = run("backup", study, "--verify", study)
+    code, output = run_command("backup", study, "--verify", study)
     assert code != 0
-    assert "stands alone" in output
+    assert "cannot be used together" in output
 
 
 def test_every_backup_is_taken_from_one_moment(study: Path, tmp_path: Path) -> None:
     database = Database(parse_location(study), readonly=True)
-    backup.back_up(database, tmp_path / "a.db")
-    backup.back_up(database, tmp_path / "b.db")
+    backup.back_up_database(database, tmp_path / "a.db")
+    backup.back_up_database(database, tmp_path / "b.db")
     database.close()
     assert backup.verify_backup(tmp_path / "a.db").rows == backup.verify_backup(tmp_path / "b.db").rows

@@ -1,4 +1,4 @@
-"""Several processes that serve one study from PostgreSQL agree: here two stores, as two processes would have them."""
+"""Tests of several processes that serve one study from PostgreSQL, here as two stores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
 
 
 def same_browser(client: Client, store: Store) -> fastapi.testclient.TestClient:
-    """The browser of `client`, answered by another process."""
+    """Return the browser of `client`, served by another process."""
     other = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test")
     other.cookies, other.headers[CSRF_HEADER] = client.cookies, client.headers[CSRF_HEADER]
     return other
@@ -41,19 +41,19 @@ def test_a_pause_holds_everywhere_at_once(stores: tuple[Store, Store]) -> None:
     elsewhere = same_browser(reader, two)
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 200
-    one.change_study_sync(researcher_actions_storage.set_state, "tests", "paused")
+    one.run_study_change_sync(researcher_actions_storage.set_study_status, "tests", "paused")
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body | {"change": "b", "base": 1}).status_code == 423
     assert elsewhere.put(f"/api/tasks/{task}/finish", json={"change": "c"}).status_code == 423
 
 
 def test_a_revoked_link_signs_out_everywhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
-    (link,) = one.change_study_sync(researcher_actions_storage.create_personal_links, "tests", 0, ("ann",))
+    (link,) = one.run_study_change_sync(researcher_actions_storage.create_personal_links, "tests", 0, ("ann",))
     reader = Client(one).join_study(link.token)
     task = reader.next_task()["id"]
     elsewhere = same_browser(reader, two)
     assert elsewhere.get("/api/me").status_code == 200
-    one.change_study_sync(researcher_actions_storage.revoke_annotator_links, "tests", "ann")
+    one.run_study_change_sync(researcher_actions_storage.revoke_annotator_links, "tests", "ann")
     body = {"change": "a", "base": 0, "body": {"no_errors": True}}
     assert elsewhere.put(f"/api/tasks/{task}/answers", json=body).status_code == 401
     assert elsewhere.get("/api/me").status_code == 401
@@ -114,15 +114,15 @@ def test_a_researcher_sees_at_once_what_was_done_through_another_process(stores:
 
 
 def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: tuple[Store, Store]) -> None:
-    """A process that had not heard of the new link took people in without saying where they came from."""
+    """A process that had not noticed a new link registered people without their origin."""
     one, two = stores
     settings = one.head.settings
     recruitment = settings.recruitment.model_copy(update={"platform": "prolific"})
-    one.change_study_sync(
-        researcher_actions_storage.set_settings, "tests", settings.model_copy(update={"recruitment": recruitment})
+    one.run_study_change_sync(
+        researcher_actions_storage.update_settings, "tests", settings.model_copy(update={"recruitment": recruitment})
     )
-    one.change_study_sync(researcher_actions_storage.replace_or_remove_open_link, "tests", True)
-    token = access_storage.open_link_token(one)
+    one.run_study_change_sync(researcher_actions_storage.replace_or_remove_open_link, "tests", True)
+    token = access_storage.get_open_link_token(one)
     visitor = fastapi.testclient.TestClient(create_app(two), base_url="http://study.test")
     parameters = {"PROLIFIC_PID": "w1", "STUDY_ID": "s", "SESSION_ID": "t"}
     assert visitor.get(f"/api/join/{token}", params=parameters).status_code == 200
@@ -134,7 +134,7 @@ def test_a_renewed_open_link_brings_the_worker_id_through_every_process(stores: 
 def test_few_connections_serve_many_readers_also_who_read_while_reading(
     stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every thread had a connection of its own before, and many workers more than PostgreSQL gives."""
+    """With one connection per thread, many workers needed more than PostgreSQL allows."""
     database = stores[0].database
     monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 60)
     opened: list[object] = []
@@ -148,7 +148,7 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
 
     def read(number: int) -> int:
         with database.read_transaction() as transaction:
-            (answer,) = transaction.one(sa.select(sa.literal(number))) or (0,)
+            (answer,) = transaction.fetch_first(sa.select(sa.literal(number))) or (0,)
         return int(answer)
 
     with ThreadPoolExecutor(60) as pool:
@@ -156,5 +156,5 @@ def test_few_connections_serve_many_readers_also_who_read_while_reading(
     assert len(opened) <= 16
     monkeypatch.setattr("finecomb.collection.database.connection._READER_WAIT_SECONDS", 0.05)
     with contextlib.ExitStack() as stack:
-        for _ in range(18):  # more than there are places: the last ones wait, then go on
+        for _ in range(18):  # more than there are reader slots: the last ones wait, then continue
             stack.enter_context(database.read_transaction())

@@ -1,4 +1,4 @@
-"""One study, one server; a file that is moved away is noticed."""
+"""Tests of the serving lock, and of database files that are moved away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.databases import Client, FakeClock, demo_items, open_test_store
 
 def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
     where = parse_location(tmp_path / DATABASE_FILENAME)
-    message = r"is in use by finecomb serve, process \d+; stop that one first"
+    message = r"in use by finecomb serve, process \d+; stop that process first"
     with (
         hold_study_lock(where, "serve"),
         pytest.raises(StudyInUseError, match=message),

@@ -1,4 +1,4 @@
-"""One bad row never takes a study away."""
+"""Tests of unreadable rows, which never prevent the rest of a study from being read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Database
 from finecomb.collection.database.incremental_read import refresh_snapshot
 from finecomb.collection.database.location import DATABASE_FILENAME, StudyLocation, parse_location
-from finecomb.collection.database.repair import repair
+from finecomb.collection.database.repair import repair_study
 from finecomb.collection.database.store import open_store, read_study_records
 from finecomb.core.records import Annotation, Note
 from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store
 
-BAD = {
+DAMAGING_STATEMENTS = {
     "a negative time": "UPDATE annotation SET rest = '{\"seconds\":-7198.9}' WHERE id = :id",
     "a negative active time": "UPDATE annotation SET active = -3.5 WHERE id = :id",
     "a time that is none": "UPDATE annotation SET started = 'yesterday' WHERE id = :id",
@@ -32,7 +32,7 @@ BAD = {
 
 @pytest.fixture
 def served(tmp_path: Path) -> tuple[StudyLocation, Annotation]:
-    """The demo study in a file, and one of its annotations with a mark."""
+    """Return the demo study in a file, and one of its annotations with a mark."""
     study = fc.demo()
     victim = next(annotation for annotation in study.iter_annotations() if annotation.marks)
     where = parse_location(tmp_path / DATABASE_FILENAME)
@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> tuple[StudyLocation, Annotation]:
     return where, victim
 
 
-def damage(where: StudyLocation, statement: str, victim: Annotation) -> None:
+def damage_row(where: StudyLocation, statement: str, victim: Annotation) -> None:
     assert where.file is not None
     with closing(sqlite3.connect(where.file)) as connection:
         changed = connection.execute(statement, {"id": victim.id, "mark": victim.marks[0].id}).rowcount
@@ -49,10 +49,10 @@ def damage(where: StudyLocation, statement: str, victim: Annotation) -> None:
     assert changed == 1
 
 
-@pytest.mark.parametrize("statement", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("statement", DAMAGING_STATEMENTS.values(), ids=DAMAGING_STATEMENTS)
 def test_a_bad_annotation_is_left_out_and_named(served: tuple[StudyLocation, Annotation], statement: str) -> None:
     where, victim = served
-    damage(where, statement, victim)
+    damage_row(where, statement, victim)
     items = list(read_study_records(where))
     readable = {item.id for item in items if isinstance(item, Annotation)}
     assert readable == {annotation.id for annotation in fc.demo().iter_annotations()} - {victim.id}
@@ -62,10 +62,10 @@ def test_a_bad_annotation_is_left_out_and_named(served: tuple[StudyLocation, Ann
     assert note.is_error
 
 
-@pytest.mark.parametrize("statement", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("statement", DAMAGING_STATEMENTS.values(), ids=DAMAGING_STATEMENTS)
 def test_the_server_reads_the_rest(served: tuple[StudyLocation, Annotation], statement: str) -> None:
     where, victim = served
-    damage(where, statement, victim)
+    damage_row(where, statement, victim)
     store = open_store(where)
     try:
         assert Client(store).sign_in_researcher().get("/api/admin/overview").status_code == 200
@@ -77,7 +77,7 @@ def test_the_server_reads_the_rest(served: tuple[StudyLocation, Annotation], sta
 
 def test_check_names_it_and_the_other_commands_go_on(served: tuple[StudyLocation, Annotation]) -> None:
     where, victim = served
-    damage(where, BAD["a negative time"], victim)
+    damage_row(where, DAMAGING_STATEMENTS["a negative time"], victim)
     checked = CliRunner().invoke(app, ["check", str(where.file)])
     assert checked.exit_code == 1
     assert repr(victim.id) in checked.output
@@ -100,13 +100,13 @@ def test_what_names_a_bad_row_is_left_out_with_it(served: tuple[StudyLocation, A
     assert id not in frame["id"].to_list()
 
 
-@pytest.mark.parametrize("statement", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("statement", DAMAGING_STATEMENTS.values(), ids=DAMAGING_STATEMENTS)
 def test_repair_mends_or_sets_aside_after_a_backup(served: tuple[StudyLocation, Annotation], statement: str) -> None:
     where, victim = served
-    damage(where, statement, victim)
+    damage_row(where, statement, victim)
     database = Database(where)
-    result = repair(database)
-    again = repair(database)
+    result = repair_study(database)
+    again = repair_study(database)
     database.close()
     assert not again.rows
     assert again.backup is None
@@ -119,7 +119,7 @@ def test_repair_mends_or_sets_aside_after_a_backup(served: tuple[StudyLocation, 
     study = fc.read(where.file)
     assert not study.notes
     is_gone = victim.id not in study.annotations["id"].to_list()
-    assert is_gone == (statement in (BAD["no JSON"], BAD["an unknown status"]))
+    assert is_gone == (statement in (DAMAGING_STATEMENTS["no JSON"], DAMAGING_STATEMENTS["an unknown status"]))
     marks = {mark.id for annotation in study.iter_annotations() for mark in annotation.marks}
     assert (victim.marks[0].id in marks) == (not is_gone and "entry" not in statement)
 
@@ -130,16 +130,16 @@ def test_repair_leaves_a_sound_study_as_it_is(served: tuple[StudyLocation, Annot
     before = sorted(path.name for path in where.file.parent.iterdir())
     result = CliRunner().invoke(app, ["repair", str(where.file)])
     assert result.exit_code == 0
-    assert "nothing was changed" in result.output
+    assert "nothing changed" in result.output
     assert sorted(path.name for path in where.file.parent.iterdir() if not path.name.endswith(".lock")) == before
 
 
 def test_the_command_says_what_became_of_it(served: tuple[StudyLocation, Annotation]) -> None:
     where, victim = served
-    damage(where, BAD["a negative time"], victim)
+    damage_row(where, DAMAGING_STATEMENTS["a negative time"], victim)
     result = CliRunner().invoke(app, ["repair", str(where.file)])
     assert result.exit_code == 0, result.output
-    assert f"annotation {victim.id!r}: mended: seconds" in result.output
+    assert f"annotation {victim.id!r}: repaired: seconds" in result.output
     assert CliRunner().invoke(app, ["check", str(where.file)]).exit_code == 0
 
 
@@ -152,7 +152,7 @@ def test_a_clock_that_is_set_back_stores_nothing_that_cannot_be_read(kind: str, 
         clock.now -= 7200
         assert reader.save(task["id"], "answers", {"no_errors": True}, active=30)[0] == 200
         assert reader.finish(task["id"], active=40)[0] == 200
-        (annotation,) = store.annotations(tables.annotation.c.id == task["id"])
+        (annotation,) = store.read_annotations(tables.annotation.c.id == task["id"])
         assert annotation.seconds == 0
         assert annotation.active_seconds == 0
         assert annotation.submitted == annotation.started
@@ -167,6 +167,6 @@ def test_a_clock_that_is_set_forward_lets_work_go_on(tmp_path: Path) -> None:
         task = reader.next_task()
         clock.now += 5 * 24 * 3600
         reader.submit_without_errors(task["id"], active=30)
-        (annotation,) = store.annotations(tables.annotation.c.id == task["id"])
+        (annotation,) = store.read_annotations(tables.annotation.c.id == task["id"])
         assert annotation.active_seconds == 30
         assert annotation.seconds == 5 * 24 * 3600

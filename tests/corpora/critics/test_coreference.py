@@ -13,7 +13,11 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics.base import latent_ppl, render_annotated_text, state_steps
 from finecomb.corpora.critics.coreference import Coreference, chain_gender, head_start, mention_states
 from finecomb.corpora.critics.coreference_model import ModelKind
-from finecomb.corpora.critics.coreference_tables import ngram_contributions, shifted_ngrams, unlikely_ngrams
+from finecomb.corpora.critics.coreference_tables import (
+    ngram_contributions,
+    ngrams_by_probability_shift,
+    unlikely_ngrams,
+)
 from finecomb.corpora.critics.posteriors import PointPosterior
 from finecomb.corpora.critics.priors import ProjectionError
 from finecomb.corpora.critics.scoring import score_documents
@@ -138,7 +142,7 @@ def test_unlikely_and_shifted_keep_to_their_limits() -> None:
     table = unlikely_ngrams(critic.prior, zs, below=-1.0)
     assert (table["log_p"] < -1).all()
     assert (table["expected_log_p"] >= table["log_p"]).all()
-    assert shifted_ngrams(critic.prior, zs[:1], zs[:1], is_rising=True).height == 0
+    assert ngrams_by_probability_shift(critic.prior, zs[:1], zs[:1], is_rising=True).height == 0
 
 
 def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
@@ -147,13 +151,13 @@ def test_chains_may_come_from_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps({document.id: resolve_coreference(document.text) for document in texts}))
     ours, theirs = Coreference.fit(texts, rng()), Coreference.fit(texts, rng(), chains=path)
     assert score_documents(theirs, texts).values == pytest.approx(score_documents(ours, texts).values)
-    with pytest.raises(ProjectionError, match="has no chains in"):
+    with pytest.raises(ProjectionError, match="has no entry in"):
         theirs.project(Document(id="other", text=STORY))
-    with pytest.raises(FinecombError, match="document 'other' has no chains in"):
+    with pytest.raises(FinecombError, match="document 'other' has no entry in"):
         Coreference.fit([Document(id="other", text=STORY)], rng(), chains=path)
     path = tmp_path / "beyond.json"
     path.write_text(json.dumps({"a": [[[0, 4], [90, 99]]]}))
-    with pytest.raises(FinecombError, match=r"mention \[90, 99\] is not within its 4 characters"):
+    with pytest.raises(FinecombError, match=r"mention \[90, 99\] is outside the text of 4 characters"):
         Coreference.fit([Document(id="a", text="Anna")], rng(), chains=path)
 
 
@@ -170,11 +174,11 @@ def resolve_badly(text: str) -> Chains:
 
 
 def test_a_resolver_may_be_the_users_own() -> None:
-    with pytest.raises(FinecombError, match="none of 2 documents mentions a person twice"):
+    with pytest.raises(FinecombError, match="none of the 2 fitting documents mentions a person twice"):
         Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_nothing")
     with pytest.raises(FinecombError, match="resolver=nowhere:f"):
         Coreference.fit(documents(STORY, 2), rng(), resolver="nowhere:f")
-    with pytest.raises(FinecombError, match=r"mention \[\d+, \d+\] is not within its \d+ characters"):
+    with pytest.raises(FinecombError, match=r"mention \[\d+, \d+\] is outside the text of \d+ characters"):
         Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_beyond")
     with pytest.raises(FinecombError, match=r"document '.+': resolver .+:resolve_badly failed: LookupError: no model"):
         Coreference.fit(documents(STORY, 2), rng(), resolver=f"{__name__}:resolve_badly")
@@ -187,7 +191,7 @@ def test_a_document_without_persons_is_counted_with_its_reason() -> None:
         Coreference.fit([Document(id="rain", text="It rained."), *documents(STORY, 2)], rng()).unused == result.dropped
     )
     assert [(loss.id, loss.why) for loss in result.dropped] == [
-        ("rain", "mentions no person twice, so it has no chains")
+        ("rain", "mentions no person twice, so it has no coreference chains")
     ]
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.coreference_model import (
     SYMBOLS,
-    ChainModel,
     EncodedStates,
+    MentionNgramModel,
     count_ngrams,
-    encode,
+    encode_states,
     format_windows,
     relabel_entities,
-    successors,
+    successor_windows,
 )
 from finecomb.corpora.critics.priors import END
 
@@ -140,7 +140,7 @@ class SlowKneserNey:
 @settings(max_examples=30)
 @given(chains.filter(any), chains)
 def test_paper_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -> None:
-    model, slow = ChainModel.fit(fitted, "paper", ORDER), SlowPaper(fitted, ORDER)
+    model, slow = MentionNgramModel.fit(fitted, "paper", ORDER), SlowPaper(fitted, ORDER)
     for z in scored:
         expected = [slow.probability(window) for window in windows(z, ORDER, ends=False)]
         assert np.exp(model.log_prob(z)) == pytest.approx(expected, rel=1e-9, abs=0)
@@ -148,7 +148,7 @@ def test_paper_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -
 
 def test_paper_is_the_authors_program_worked_by_hand() -> None:
     """No end state; the floor of 1e-20 is for single states only, so that a seen context leaves less than that."""
-    model = ChainModel.fit([[".", "M:0", "he:0"], [".", "M:0", "he:0"], [".", "F:0"]], "paper", 2)
+    model = MentionNgramModel.fit([[".", "M:0", "he:0"], [".", "M:0", "he:0"], [".", "F:0"]], "paper", 2)
     # single states: . 3, M:0 2, he:0 2, F:0 1, of 8
     # pairs: begin-. 3, .-M:0 2, M:0-he:0 2, .-F:0 1, so that D = 1 / (1 + 2 x 2)
     after_begin = (3 - 0.2) / 3 + 0.2 * 1 / 3 * 3 / 8
@@ -162,14 +162,14 @@ def test_paper_is_the_authors_program_worked_by_hand() -> None:
 
 
 def test_paper_has_probability_nil_where_nothing_is_discounted() -> None:
-    model = ChainModel.fit([[".", "M:0"]] * 2 + [[".", "F:0"]] * 2, "paper", 2)
+    model = MentionNgramModel.fit([[".", "M:0"]] * 2 + [[".", "F:0"]] * 2, "paper", 2)
     assert np.isneginf(model.log_prob([".", "."])[1])
 
 
 @settings(max_examples=20, deadline=None)
 @given(chains, chains)
 def test_kneser_ney_equals_its_definition(fitted: list[Chain], scored: list[Chain]) -> None:
-    model, slow = ChainModel.fit(fitted, "kneser-ney", ORDER), SlowKneserNey(fitted, ORDER)
+    model, slow = MentionNgramModel.fit(fitted, "kneser-ney", ORDER), SlowKneserNey(fitted, ORDER)
     for z in scored[:2]:
         assert model.log_prob(z) == pytest.approx([math.log(slow.probability(window)) for window in windows(z, ORDER)])
 
@@ -177,20 +177,20 @@ def test_kneser_ney_equals_its_definition(fitted: list[Chain], scored: list[Chai
 @settings(max_examples=30)
 @given(chains, st.lists(states, max_size=8), st.integers(2, 6))
 def test_kneser_ney_sums_to_one_over_legal_successors(fitted: list[Chain], history: Chain, order: int) -> None:
-    model = ChainModel.fit(fitted, "kneser-ney", order)
-    padded = encode([*history])
+    model = MentionNgramModel.fit(fitted, "kneser-ney", order)
+    padded = encode_states([*history])
     symbols = np.concatenate([np.zeros(order, np.int64), padded.symbols])[-order:]
     entities = np.concatenate([np.full(order, -1), padded.entities])[-order:]
-    assert model.probabilities(successors(EncodedStates(symbols, entities))).sum() == pytest.approx(1)
+    assert model.probabilities(successor_windows(EncodedStates(symbols, entities))).sum() == pytest.approx(1)
 
 
 def test_the_papers_model_does_not_sum_to_one() -> None:
     """It gives mass to persons who cannot come next, because lower orders keep the numbers of the highest."""
     rng = np.random.default_rng(0)
     fitted = [[f"{rng.choice(['M', 'he', 'F', 'her'])}:{rng.integers(4)}" for _ in range(12)] for _ in range(20)]
-    model = ChainModel.fit(fitted, "paper", 5)
-    last = encode(["M:0", "M:0", "M:0", "F:0"])
-    assert model.probabilities(successors(EncodedStates(last.symbols, last.entities))).sum() < 0.9
+    model = MentionNgramModel.fit(fitted, "paper", 5)
+    last = encode_states(["M:0", "M:0", "M:0", "F:0"])
+    assert model.probabilities(successor_windows(EncodedStates(last.symbols, last.entities))).sum() < 0.9
 
 
 @given(st.lists(st.lists(st.integers(-1, 4), min_size=5, max_size=5), min_size=1, max_size=5))
@@ -202,7 +202,7 @@ def test_canonical_numbers_persons_by_first_appearance(rows: list[list[int]]) ->
 
 @given(chains)
 def test_renaming_persons_changes_nothing(zs: list[Chain]) -> None:
-    model = ChainModel.fit(zs, "kneser-ney", ORDER)
+    model = MentionNgramModel.fit(zs, "kneser-ney", ORDER)
     renamed = [f"{word}{colon}{9 - int(person)}" if colon else word for word, colon, person in map(split, zs[0])]
     assert model.log_prob(renamed) == pytest.approx(model.log_prob(zs[0]))
 
@@ -212,7 +212,7 @@ def split(state: str) -> tuple[str, str, str]:
 
 
 def test_likeliest_is_the_best_legal_successor() -> None:
-    model = ChainModel.fit([[".", "F:0", "her:0", "her:0"]] * 20, "kneser-ney", 5)
+    model = MentionNgramModel.fit([[".", "F:0", "her:0", "her:0"]] * 20, "kneser-ney", 5)
     z = [".", "F:7", "her:7", "M:2"]
     best = model.most_probable_states(z)
     assert [name for name, _ in best][:4] == [".", "F:0", "her:7", "her:7"]
@@ -228,15 +228,15 @@ def test_tally_counts_relabelled_ngrams() -> None:
 
 @pytest.mark.parametrize("kind", ["kneser-ney", "paper"])
 def test_a_model_is_made_again_from_its_state(kind: str) -> None:
-    model = ChainModel.fit([[".", "M:0", "he:0"], [".", "F:0"]], kind, 3)  # type: ignore[arg-type]
-    again = ChainModel.from_state(model.state())
+    model = MentionNgramModel.fit([[".", "M:0", "he:0"], [".", "F:0"]], kind, 3)  # type: ignore[arg-type]
+    again = MentionNgramModel.from_state(model.state())
     assert (again.log_prob([".", "F:1", "he:1"]) == model.log_prob([".", "F:1", "he:1"])).all()
 
 
 def test_what_is_no_state_is_refused() -> None:
-    with pytest.raises(FinecombError, match="'dog' is neither a pronoun"):
-        encode(["dog:1"])
-    with pytest.raises(FinecombError, match="2 to 6, not 9"):
-        ChainModel.fit([["M:0"]], order=9)
-    with pytest.raises(FinecombError, match="no chains to count"):
-        ChainModel.fit([])
+    with pytest.raises(FinecombError, match="unknown state 'dog'; expected a pronoun"):
+        encode_states(["dog:1"])
+    with pytest.raises(FinecombError, match="order must be between 2 and 6, found 9"):
+        MentionNgramModel.fit([["M:0"]], order=9)
+    with pytest.raises(FinecombError, match="the fitting documents contain no coreference chains"):
+        MentionNgramModel.fit([])

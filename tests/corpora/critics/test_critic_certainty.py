@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finecomb.corpora.critics.critic_certainty import NO_CERTAINTY_REASON, certainty, certainty_row
+from finecomb.corpora.critics.critic_certainty import NO_CERTAINTY_REASON, certainty_row, posterior_certainty
 from finecomb.corpora.critics.posteriors import Dirichlet, Factorised, Gaussian, PointPosterior, Samples
 from finecomb.corpora.critics.priors import DirichletPrior, GaussianPrior
 from finecomb.engine.partitions import Executor
@@ -30,14 +30,16 @@ def with_prior(prior: object) -> Any:
 
 def test_each_posterior_by_hand() -> None:
     states = Factorised(("a", "b"), np.array([[0.9, 0.1], [0.3, 0.7]]))
-    assert certainty(with_prior(None), states) == pytest.approx(0.8)
+    assert posterior_certainty(with_prior(None), states) == pytest.approx(0.8)
     samples = Samples([("a", "b"), ("a", "b"), ("a", "a"), ("a", "b")])
-    assert certainty(with_prior(None), samples) == pytest.approx(7 / 8)
+    assert posterior_certainty(with_prior(None), samples) == pytest.approx(7 / 8)
     gaussian = Gaussian(np.zeros(2), np.array([0.5, 1.0]))
-    assert certainty(with_prior(GaussianPrior(np.zeros(2), np.diag([2.0, 1.0]))), gaussian) == pytest.approx(0.375)
+    assert posterior_certainty(with_prior(GaussianPrior(np.zeros(2), np.diag([2.0, 1.0]))), gaussian) == pytest.approx(
+        0.375
+    )
     counts = Dirichlet(np.array([9.0, 1.0]))
-    assert certainty(with_prior(DirichletPrior(np.array([0.5, 0.5]))), counts) == pytest.approx(0.9)
-    assert math.isnan(certainty(with_prior(None), PointPosterior(("a",))))
+    assert posterior_certainty(with_prior(DirichletPrior(np.array([0.5, 0.5]))), counts) == pytest.approx(0.9)
+    assert math.isnan(posterior_certainty(with_prior(None), PointPosterior(("a",))))
 
 
 def test_a_critic_that_reads_the_likeliest_types_still_says_how_sure_it_is() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from finecomb import formats, protocols
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Mark, Offer, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
@@ -63,7 +63,7 @@ def test_labels_come_from_the_protocol_that_is_asked_for(kept: Path) -> None:
     assert (untyped.label, untyped.label_votes) == (None, {"no type": 1})
     with pytest.raises(FinecombError) as error:
         detector(kept, label="scen")
-    assert error.value.text(flag_style) == "--label scen: is not in protocol snac@2; did you mean 'scene'?"
+    assert error.value.format_message(format_as_flag) == "--label scen is not in protocol snac@2; did you mean 'scene'?"
 
 
 def test_a_text_without_structure_is_left_out_with_the_reason(kept: Path) -> None:
@@ -79,15 +79,15 @@ def test_a_text_that_the_critic_was_fitted_on_is_named(kept: Path) -> None:
 
 def test_a_critic_that_does_not_know_what_is_usual_is_refused(tmp_path: Path) -> None:
     save(fit_critic("sections", articles(0, 40), 0, {"min_count": "5"}), tmp_path / "raw")
-    with pytest.raises(FinecombError, match="does not say how surprising people's own texts are"):
+    with pytest.raises(FinecombError, match="the saved critic has no scores of real texts to compare with"):
         detector(tmp_path / "raw")
-    with pytest.raises(FinecombError, match="needs a fitted critic"):
+    with pytest.raises(FinecombError, match="requires a fitted critic"):
         CriticDetector.from_options(protocols.load("snac"), CriticDetectorOptions())
 
 
 def test_a_threshold_that_nothing_can_reach_is_refused(tmp_path: Path) -> None:
     save(calibrate_surprises(fit_critic("sections", articles(0, 60), 0, {}), articles(3, 5)), tmp_path / "small")
-    with pytest.raises(FinecombError, match="knows 20 spans of real texts, which make it at most"):
+    with pytest.raises(FinecombError, match=r"must be at most 0.952 for a critic with 20 spans of real texts"):
         detector(tmp_path / "small")
     assert detector(tmp_path / "small", threshold=0.9)(articles(1, 1, WRONG)[0]).marks
 
@@ -115,8 +115,8 @@ def test_from_real_texts_to_scores_on_the_command_line(tmp_path: Path) -> None:
             )
         ]
     ]
-    items = [*formats.stream(tmp_path / "marked"), Annotator(id="gold", kind="gold"), *gold]
-    formats.save(items, tmp_path / "judged")
+    items = [*formats.stream_records(tmp_path / "marked"), Annotator(id="gold", kind="gold"), *gold]
+    formats.save_records(items, tmp_path / "judged")
     table = json.loads(run("score", tmp_path / "judged", "--match", "overlap", "--draws", "20", "--json").stdout)[
         "table"
     ]
@@ -143,8 +143,10 @@ def test_annotators_confirm_a_critics_marks_on_the_page(kept: Path, tmp_path: Pa
 
 def test_mistakes_are_one_line(tmp_path: Path, kept: Path) -> None:
     made = write(tmp_path / "made.jsonl", articles(1, 3, WRONG))
-    assert "holds no fitted critic" in refused("detect", made, "--detector", "critic", "--weights", tmp_path / "none")
+    assert "cannot be read as a saved critic" in refused(
+        "detect", made, "--detector", "critic", "--weights", tmp_path / "none"
+    )
     other = refused("detect", made, "--detector", "rules", "--label", "scene")
     assert "--label does not apply to rules; it applies to critic" in other
     wide = refused("detect", made, "--detector", "critic", "--weights", kept, "--threshold", "7")
-    assert "--threshold 7: how sure to be is a number from 0 to 1" in wide
+    assert "--threshold must be from 0 to 1, found 7" in wide

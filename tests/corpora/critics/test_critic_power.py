@@ -6,7 +6,7 @@ import pytest
 from finecomb.core.records import Document
 from finecomb.corpora.critics import critic_power
 from finecomb.corpora.critics.base import Critic
-from finecomb.corpora.critics.critic_power import DAMAGES, PowerPoint, describe_power, power_curve
+from finecomb.corpora.critics.critic_power import DAMAGE_BY_NAME, PowerPoint, describe_power, power_curve
 from finecomb.corpora.critics.storage import CRITICS, critic_class
 from finecomb.statistics.inference.permutation_tests import unpaired_permutation_test
 from tests.corpora.critics.example_documents import make_titled_document
@@ -17,7 +17,7 @@ OTHER = Document(id="o", text="Rain fell. The river rose.")
 
 
 def damaged(name: str, document: Document) -> Document | None:
-    return DAMAGES[name](document, OTHER, np.random.default_rng(0))
+    return DAMAGE_BY_NAME[name](document, OTHER, np.random.default_rng(0))
 
 
 def test_sections_change_places_with_their_texts_and_titles() -> None:
@@ -51,14 +51,14 @@ def test_sentences_and_halves_and_pronouns() -> None:
     assert sum(a != b for a, b in zip(exchanged.text.split(), text.split(), strict=True)) == 1
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("name", DAMAGE_BY_NAME)
 def test_what_cannot_be_damaged_is_left_out(name: str) -> None:
     assert damaged(name, Document(id="1", text="Nothing here")) is None
 
 
 def test_every_critic_names_damage_that_there_is() -> None:
     for damages in [Critic.damages, *(critic_class(name).damages for name in CRITICS)]:
-        assert set(damages) <= set(DAMAGES)
+        assert set(damages) <= set(DAMAGE_BY_NAME)
 
 
 def test_power_grows_with_damage_and_documents_and_false_alarms_stay_rare() -> None:
@@ -72,8 +72,8 @@ def test_power_grows_with_damage_and_documents_and_false_alarms_stay_rare() -> N
     assert swapped[1.0, 1.0].low < 0.95
     assert swapped[1.0, 1.0].high == pytest.approx(1)
     assert describe_power(rows)[0] == (
-        "the sections critic: with your 40 held-out real and 20 generated documents, two sections swapped in each is "
-        "seen in 100% of runs"
+        "the sections critic: with 40 held-out real and 20 generated documents, damage in each (two sections "
+        "swapped) is detected in 100% of simulated tests"
     )
 
 
@@ -83,7 +83,7 @@ def test_a_damage_that_cannot_be_done_is_said() -> None:
     rows = power_curve(critic, articles(3, 10), runs=5)
     assert all(np.isnan(row.seen) and row.tried == 0 for row in rows)
     assert describe_power(rows) == [
-        "the sections critic: no held-out real document can have he and she exchanged and be scored"
+        "the sections critic: fewer than two documents can be damaged (he and she exchanged) and scored"
     ]
 
 
@@ -91,7 +91,7 @@ def test_p_is_that_of_the_permutation_test_and_of_its_limit() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.normal(size=120), rng.normal(0.25, size=120)
     oracle = unpaired_permutation_test(first, second, 20_000, rng).p
-    assert critic_power._normal_p_value(first, second, rng) == pytest.approx(oracle, abs=0.01)
+    assert critic_power._normal_approximation_p_value(first, second, rng) == pytest.approx(oracle, abs=0.01)
     assert np.mean([critic_power._permutation_p_value(first, second, rng) for _ in range(30)]) == pytest.approx(
         oracle, abs=0.02
     )

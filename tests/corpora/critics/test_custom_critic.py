@@ -13,7 +13,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.critics import latent_ppl, load, save, score_documents, state_steps
 from finecomb.corpora.critics.base import DroppedDocument
-from finecomb.corpora.critics.comparison import describe_unused
+from finecomb.corpora.critics.comparison import describe_unfitted_documents
+from finecomb.corpora.critics.criticism import fit_critic
 from finecomb.corpora.critics.custom_critic import CustomCritic, NgramPrior, PriorKind
 
 HERE = "tests.corpora.critics.test_custom_critic"
@@ -96,29 +97,34 @@ def test_it_is_stored_by_the_name_of_its_function(kind: PriorKind, tmp_path: Pat
 def test_a_label_never_seen_and_a_text_without_labels_are_reasons(kind: PriorKind) -> None:
     critic = fit("letters", kind, "ab", "ba")
     assert [loss.why for loss in score_documents(critic, texts("ac", "")).dropped] == [
-        "state 'c' was never seen when the critic was fitted",
-        "letters gives nothing for it",
+        "state 'c' does not occur in the fitting documents",
+        "letters returns an empty list",
     ]
 
 
 @pytest.mark.parametrize(
     ("function", "kind", "lines", "message"),
     [
-        ("spelled", "markov", ("ab", "b"), "document 'd0': the critic's function gave 'ab'; expected a list of labels"),
-        ("nothing", "markov", ("ab", "b"), "gave None"),
-        ("letters", "markov", ("ab", ""), "gives something for 1 of 2 texts"),
-        ("letters", "gaussian", ("ab", "cd"), "the same number of numbers"),
-        ("ragged", "gaussian", ("ab", "cde"), "the same number of numbers"),
-        ("numbers", "gaussian", ("1 1", "1 1"), "all vectors are equal"),
+        (
+            "spelled",
+            "markov",
+            ("ab", "b"),
+            "document 'd0': spelled returned 'ab'; expected a list of labels or numbers",
+        ),
+        ("nothing", "markov", ("ab", "b"), "returned None"),
+        ("letters", "markov", ("ab", ""), "at least two texts, found 1 of 2"),
+        ("letters", "gaussian", ("ab", "cd"), "the same number of numeric values"),
+        ("ragged", "gaussian", ("ab", "cde"), "the same number of numeric values"),
+        ("numbers", "gaussian", ("1 1", "1 1"), "all documents have the same vector"),
         (
             "numbers",
             "gaussian",
             ("1 nan", "1 1"),
-            "for 1 of 2 texts; two are needed; 'd0': numbers gives NaN or an inf",
+            "at least two texts, found 1 of 2; 'd0': numbers returns NaN or an inf",
         ),
-        ("numbers", "markov", ("1 nan", "1 1"), "'d0': numbers gives NaN or an infinity for it"),
+        ("numbers", "markov", ("1 nan", "1 1"), "'d0': numbers returns NaN or an infinite value"),
         ("numbers", "markov", ("1 1", "one"), "document 'd1': numbers failed: ValueError: could not convert"),
-        ("nowhere", "markov", ("a", "b"), "has nothing called 'nowhere'"),
+        ("nowhere", "markov", ("a", "b"), "has no attribute 'nowhere'"),
     ],
 )
 def test_what_cannot_be_fitted_is_one_clear_line(
@@ -130,15 +136,21 @@ def test_what_cannot_be_fitted_is_one_clear_line(
 
 def test_texts_that_cannot_be_fitted_on_are_counted() -> None:
     critic = fit("letters", "markov", "ab", "", "ba")
-    assert critic.unused == (DroppedDocument("d1", "letters gives nothing for it"),)
-    assert describe_unused(critic) == (
-        "fitting: 1 documents could not be used by the letters critic: 1 x letters gives nothing for it (d1)"
+    assert critic.unused == (DroppedDocument("d1", "letters returns an empty list"),)
+    assert describe_unfitted_documents(critic) == (
+        "fitting: 1 documents could not be used by the letters critic: 1 x letters returns an empty list (d1)"
     )
 
 
 def test_a_vector_of_another_size_or_of_nan_is_a_reason() -> None:
     critic = fit("numbers", "gaussian", "0 0", "1 1", "0 1")
     assert [loss.why for loss in score_documents(critic, texts("1", "nan 1")).dropped] == [
-        "has a vector of 1 numbers where the critic has 2",
-        "numbers gives NaN or an infinity for it",
+        "has a vector of 1 numbers; the critic expects 2",
+        "numbers returns NaN or an infinite value",
     ]
+
+
+@pytest.mark.parametrize("function", ["", "letters"])
+def test_an_own_critic_without_a_function_is_refused(function: str) -> None:
+    with pytest.raises(FinecombError, match="critic=own requires a function; use critic=MODULE:FUNCTION"):
+        fit_critic("own", texts("ab", "ba"), 0, {"function": function} if function else {})

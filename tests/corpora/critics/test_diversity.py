@@ -9,7 +9,7 @@ import pytest
 
 from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.criticism import Criticism
-from finecomb.corpora.critics.diversity import coverage, diversity_rows, entropy, never_used_rows
+from finecomb.corpora.critics.diversity import aggregate_entropy, coverage_of_real, diversity_rows, unused_state_rows
 from finecomb.corpora.critics.sections import Sections
 from tests.corpora.critics.example_documents import make_titled_document
 
@@ -56,27 +56,27 @@ def test_vectors_that_collapse_keep_precision_and_lose_recall() -> None:
 
 
 def test_entropy_and_coverage_are_worked_by_hand() -> None:
-    assert entropy([("a", "b"), ("a", "a")], discrete=True) == pytest.approx(
+    assert aggregate_entropy([("a", "b"), ("a", "a")], discrete=True) == pytest.approx(
         -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
     )
-    assert coverage([("a",)], [("a", "b"), ("a", "c")], discrete=True) == pytest.approx(0.5)
+    assert coverage_of_real([("a",)], [("a", "b"), ("a", "c")], discrete=True) == pytest.approx(0.5)
     vectors = [np.array([0.0, 0.0]), np.array([2.0, 0.0]), np.array([0.0, 2.0]), np.array([2.0, 2.0])]
     expected = math.log(2 * math.pi * math.e) + math.log(4 / 3)
-    assert entropy(vectors, discrete=False) == pytest.approx(expected, abs=1e-4)
+    assert aggregate_entropy(vectors, discrete=False) == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_a_system_never_uses_is_listed() -> None:
     real = [("intro", "method")] * 50 + [("intro", "result")] * 50
     result = criticism(real, ours=[("intro", "method")] * 30)  # type: ignore[arg-type]
-    rows = list(never_used_rows(result))
+    rows = list(unused_state_rows(result))
     assert [(row["kind"], row["never used"]) for row in rows] == [
         ("state", "result"),
         ("organisation", "intro > result"),
     ]
     assert rows[0]["p"] == pytest.approx(0.5**30)
-    assert list(never_used_rows(criticism(real, ours=[("intro", "method")] * 3))) == []  # type: ignore[arg-type]
+    assert list(unused_state_rows(criticism(real, ours=[("intro", "method")] * 3))) == []  # type: ignore[arg-type]
 
 
 def test_few_documents_are_said() -> None:
     rows = list(diversity_rows(criticism([("a",)] * 6, ours=[("a",)]), 10, 0))
-    assert rows[1]["why"] == "1 documents on a side, and 4 are needed"
+    assert rows[1]["why"] == "diversity needs at least 4 documents per side, found 1"

@@ -55,17 +55,17 @@ def study() -> Study:
 
 
 def test_the_share_called_coherent_by_system() -> None:
-    assert human_judgements.coherent_shares(study()) == pytest.approx({"x": 1 / 3, "real": 1 / 2})
+    assert human_judgements.coherent_share_by_system(study()) == pytest.approx({"x": 1 / 3, "real": 1 / 2})
 
 
 def test_a_study_without_the_question_is_one_clear_line() -> None:
     empty = Study.from_items([Document(id="a", text="b", meta={"model": "x"})])
-    with pytest.raises(FinecombError, match="nobody answered 'coherent'"):
-        human_judgements.coherent_shares(empty)
+    with pytest.raises(FinecombError, match="no submitted annotation answers question 'coherent'"):
+        human_judgements.coherent_share_by_system(empty)
 
 
 def test_incoherent_organisations_are_counted() -> None:
-    assert human_judgements.incoherent_organisations(study()).rows() == [
+    assert human_judgements.incoherent_section_sequences(study()).rows() == [
         ("introduction > result", 2),
         ("discussion > discussion", 1),
     ]
@@ -73,7 +73,7 @@ def test_incoherent_organisations_are_counted() -> None:
 
 def test_latent_ppl_follows_people_better_than_mauve_and_ppl_points_the_wrong_way() -> None:
     """The figures of Table 4; what its text says of them holds as correlations over systems."""
-    rows = {str(row["figure"]): row for row in human_judgements.correlations(TABLE_4, HUMAN)}
+    rows = {str(row["figure"]): row for row in human_judgements.human_correlations(TABLE_4, HUMAN)}
     for name, values in TABLE_4.items():
         x, y = list(values.values()), [HUMAN[system] for system in values]
         assert rows[name]["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic)
@@ -84,13 +84,13 @@ def test_latent_ppl_follows_people_better_than_mauve_and_ppl_points_the_wrong_wa
 
 
 def test_too_few_systems_or_no_spread_is_nan_with_a_reason() -> None:
-    rows = human_judgements.correlations(
+    rows = human_judgements.human_correlations(
         {"few": {"a": 1.0, "b": 2.0}, "flat": {"a": 1.0, "b": 1.0, "c": 1.0}}, {"a": 1.0, "b": 2.0, "c": 3.0}
     )
     assert all(math.isnan(float(str(row["pearson"]))) for row in rows)
     assert [row["why"] for row in rows] == [
-        "2 systems have both figures, and a correlation needs three",
-        "one of the two does not vary",
+        "a correlation needs at least three systems with both values, found 2",
+        "the metric or the human judgement is the same for all systems",
     ]
 
 
@@ -99,7 +99,7 @@ def test_other_figures_come_from_a_table() -> None:
     figures = human_judgements.metric_values_from_table(table, "m.csv")
     assert figures["ppl"]["a"] == 11
     assert math.isnan(figures["ppl"]["b"])
-    with pytest.raises(FinecombError, match=r"m.csv: needs a column 'system'; it has x"):
+    with pytest.raises(FinecombError, match=r"m.csv: column 'system' is missing; found x"):
         human_judgements.metric_values_from_table(pl.DataFrame({"x": [1]}), "m.csv")
     with pytest.raises(FinecombError, match=r"m.csv: ppl of a: expected a number, found 'n/a'"):
         human_judgements.metric_values_from_table(pl.DataFrame({"system": ["a"], "ppl": ["n/a"]}), "m.csv")

@@ -24,7 +24,7 @@ from finecomb.corpora.critics.languages_gibbs import (
 )
 from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.storage import load, save
-from finecomb.reporting.figures.critic_figures import critic_figures
+from finecomb.reporting.figures.critic_figures import draw_critic_figures
 
 Ints = NDArray[np.int64]
 TONGUES = ["der die und ist nicht ein wir auf", "el los que para una por con sobre", "le les et dans nous pour qui est"]
@@ -150,7 +150,7 @@ def test_mixing_and_the_simplex_show_it(critic: Languages) -> None:
     table = critic.tables(real, {"model": mixed})["mixing"]
     assert table["system"].to_list() == ["real", "model"]
     assert table["outside"][0] < 0.05 < 0.4 < table["outside"][1]
-    root = ElementTree.fromstring(critic_figures(critic, real, {"model": mixed})["simplex"])
+    root = ElementTree.fromstring(draw_critic_figures(critic, real, {"model": mixed})["simplex"])
     assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 30
 
 
@@ -174,5 +174,5 @@ def test_a_critic_is_saved_without_pickle(critic: Languages, tmp_path: Path) -> 
 
 
 def test_one_language_is_refused() -> None:
-    with pytest.raises(FinecombError, match="at least 2 languages, not 1"):
+    with pytest.raises(FinecombError, match="languages must be at least 2, found 1"):
         Languages.fit(documents(np.random.default_rng(0), 3), np.random.default_rng(0), languages=1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.ngrams import KneserNeyModel, _argsort
+from finecomb.corpora.critics.ngrams import KneserNeyModel, _fast_argsort
 
 Gram = tuple[int, ...]
 SIZE = 4
@@ -87,7 +87,7 @@ def test_next_probs_sum_to_one_and_equal_log_probs(fitted: list[list[int]], orde
 @given(sequences, st.integers(1, 4))
 def test_samples_have_the_frequencies_of_the_model(fitted: list[list[int]], order: int) -> None:
     model = KneserNeyModel.fit(arrays(fitted), order, SIZE)
-    drawn = np.stack(model.sample(np.random.default_rng(0), 20_000, 2))
+    drawn = np.stack(model.sample_sequences(np.random.default_rng(0), 20_000, 2))
     first = model.next_probs(np.array([], np.int64))
     second = model.next_probs(np.array([drawn[0, 0]]))
     assert np.bincount(drawn[:, 0], minlength=SIZE) / len(drawn) == pytest.approx(first, abs=0.02)
@@ -98,14 +98,14 @@ def test_samples_have_the_frequencies_of_the_model(fitted: list[list[int]], orde
 
 def test_samples_stop_after_the_end_token() -> None:
     model = KneserNeyModel.fit(arrays([[0, 1, 2, 3]] * 50), 3, SIZE)
-    drawn = model.sample(np.random.default_rng(1), 200, 30, end=3)
+    drawn = model.sample_sequences(np.random.default_rng(1), 200, 30, end=3)
     assert all((sequence[:-1] != 3).all() for sequence in drawn)
     assert sum(sequence[-1] == 3 for sequence in drawn) > 150
 
 
 def test_a_model_is_made_again_from_its_arrays() -> None:
     model = KneserNeyModel.fit(arrays([[0, 1, 2, 1], [2, 2]]), 3, SIZE)
-    again = KneserNeyModel.from_arrays(model.arrays())
+    again = KneserNeyModel.from_arrays(model.to_arrays())
     assert again.log_probs(arrays([[1, 2, 3]]))[0] == pytest.approx(model.log_probs(arrays([[1, 2, 3]]))[0])
 
 
@@ -113,15 +113,15 @@ def test_a_model_is_made_again_from_its_arrays() -> None:
 def test_packed_and_plain_sorting_agree(keys: list[int]) -> None:
     """Keys of up to 60 bits do not fit beside their places into one integer; small ones do."""
     for values in (np.array(keys, np.int64), np.array(keys, np.int64) % 7):
-        assert (values[_argsort(values)] == np.sort(values)).all()
+        assert (values[_fast_argsort(values)] == np.sort(values)).all()
 
 
 @pytest.mark.parametrize(
     ("bad", "order", "message"),
     [
-        ([[0, 4]], 2, "integers from 0 to 3, not 0 to 4"),
-        ([[-1]], 2, "integers from 0 to 3, not -1 to -1"),
-        ([[0]], 0, "order of at least 1, not 0"),
+        ([[0, 4]], 2, "integers from 0 to 3, found 0 to 4"),
+        ([[-1]], 2, "integers from 0 to 3, found -1 to -1"),
+        ([[0]], 0, "order must be at least 1, found 0"),
         ([[]], 2, "at least one token"),
         ([], 2, "at least one token"),
     ],

@@ -25,9 +25,9 @@ from finecomb.corpora.critics.sections import (
     _SectionFolds,
     expected_transition_counts,
 )
-from finecomb.corpora.critics.sections_tables import organisations, transition_errors
-from finecomb.corpora.critics.storage import option_names
-from finecomb.reporting.figures.critic_figures import critic_figures
+from finecomb.corpora.critics.sections_tables import frequent_section_sequences, transition_errors
+from finecomb.corpora.critics.storage import fit_option_names
+from finecomb.reporting.figures.critic_figures import draw_critic_figures
 from finecomb.reporting.figures.transition_graph import transition_graph
 from tests.corpora.critics.example_documents import make_sectioned_document, make_titled_document
 
@@ -66,7 +66,7 @@ REAL = articles(0, 120)
 
 def abstracts(data: Path, name: str) -> list[Document]:
     path = data / "csabstruct" / f"{name}.jsonl"
-    return [item for item in formats.stream(path) if isinstance(item, Document)]
+    return [item for item in formats.stream_records(path) if isinstance(item, Document)]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_titles_are_normalised_and_back_matter_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        (SectionOptions(min_sections=3), "has 2 sections; 3 are needed"),
+        (SectionOptions(min_sections=3), "has 2 sections, but at least 3 are required"),
         (SectionOptions(min_words=9), "has a section of fewer than 9 words"),
         (SectionOptions(max_words=2), "has a section of more than 2 words"),
     ],
@@ -151,7 +151,7 @@ def test_section_types_of_which_none_was_seen_are_a_reason() -> None:
     critic = fit([make_titled_document("1", ["a", "b"]), make_titled_document("2", ["a", "b"])], labels="title")
     losses = score_documents(critic, [make_titled_document("x", ["c"]), make_titled_document("y", ["a", "c"])]).dropped
     assert [(loss.id, loss.why) for loss in losses] == [
-        ("x", "has no transition between section types that were seen in fitting")
+        ("x", "has no transition between section types that occur in the fitting documents")
     ]
 
 
@@ -234,11 +234,11 @@ def test_a_critic_read_again_scores_as_before(critic: Sections, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("documents", "options", "why"),
     [
-        (REAL[:1], {}, "needs two documents to be fitted on and has 1"),
-        ([Document(id="x", text=""), Document(id="y", text="")], {}, "has 0; 'x' is empty"),
-        (REAL, {"min_count": 1000}, "0 section types have 1000 sections or more"),
-        (REAL, {"min_count": 5, "classifier": "svm"}, "is none of tfidf, encoder:NAME and transformer:NAME"),
-        (REAL, {"merge_repeats": True, "posterior": "full"}, "goes with posterior=map only"),
+        (REAL[:1], {}, "at least two fitting documents with sections, found 1"),
+        ([Document(id="x", text=""), Document(id="y", text="")], {}, "found 0; 'x' is empty"),
+        (REAL, {"min_count": 1000}, "at least two section types with 1000 sections or more, found 0"),
+        (REAL, {"min_count": 5, "classifier": "svm"}, "expected tfidf, encoder:NAME or transformer:NAME"),
+        (REAL, {"merge_repeats": True, "posterior": "full"}, "cannot be used with posterior=full"),
     ],
 )
 def test_what_cannot_be_fitted_is_one_clear_line(
@@ -290,8 +290,8 @@ def test_organisations_are_counted() -> None:
             make_titled_document("3", ["b"]),
         ],
     )
-    assert organisations("s", result)["organisation"].to_list() == ["a > b", "b"]
-    assert organisations("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
+    assert frequent_section_sequences("s", result)["organisation"].to_list() == ["a > b", "b"]
+    assert frequent_section_sequences("s", result)["percent"].to_list() == pytest.approx([200 / 3, 100 / 3])
 
 
 def test_tables_and_the_graph_come_out(critic: Sections) -> None:
@@ -303,7 +303,7 @@ def test_tables_and_the_graph_come_out(critic: Sections) -> None:
     assert set(tables) == {"data", "transition-errors", "organisations"}
     assert tables["data"]["documents"].to_list() == [120]
     assert tables["data"]["median sections"].to_list() == [4]
-    (svg,) = critic_figures(critic, real, {"swapped": swapped}).values()
+    (svg,) = draw_critic_figures(critic, real, {"swapped": swapped}).values()
     drawn = ElementTree.fromstring(svg)
     texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert {"why", "what"} <= set(texts)
@@ -311,7 +311,7 @@ def test_tables_and_the_graph_come_out(critic: Sections) -> None:
 
 
 def test_names_in_the_graph_are_escaped() -> None:
-    svg = transition_graph("<system>", [("<b>&", "so", 0.5, 0.01)], ["<b>&", "so"])
+    svg = transition_graph("<system>", [("<b>&", "so", 0.5, 0.01)], ["<b>&", "so"]).to_svg()
     drawn = {element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
     assert {"<b>&", "so"} <= drawn
     assert any("<system>" in text for text in drawn)
@@ -320,16 +320,16 @@ def test_names_in_the_graph_are_escaped() -> None:
 def test_long_names_beside_the_graph_are_not_cut() -> None:
     names = ["a", "b", "c", "material and method"]  # the last stands left of the circle
     changes = [(first, "a", 0.5, 0.5) for first in names]
-    drawn = ElementTree.fromstring(transition_graph("model", changes, names))
-    left, _, width, _ = (float(part) for part in drawn.attrib["viewBox"].split())
+    drawn = ElementTree.fromstring(transition_graph("model", changes, names).to_svg())
+    _, _, width, _ = (float(part) for part in drawn.attrib["viewBox"].split())
     (name,) = (text for text in drawn.iter("{http://www.w3.org/2000/svg}text") if text.text == names[-1])
     assert (name.attrib["text-anchor"], width) == ("end", float(drawn.attrib["width"]))
-    assert float(name.attrib["x"]) - 7 * len(names[-1]) >= left
+    assert float(name.attrib["x"]) - 7 * len(names[-1]) >= 0
 
 
 def test_every_option_is_described() -> None:
     page = (Path(__file__).parents[3] / "docs" / "critics" / "sections.md").read_text(encoding="utf-8")
-    assert [name for name in option_names(Sections.fit) if f"`{name}`" not in page] == []
+    assert [name for name in fit_option_names(Sections.fit) if f"`{name}`" not in page] == []
 
 
 def test_titles_too_rare_for_the_chain_are_counted() -> None:
@@ -339,7 +339,7 @@ def test_titles_too_rare_for_the_chain_are_counted() -> None:
     )
     critic = fit([*REAL, odd], prior="title")
     assert [(loss.id, loss.why) for loss in critic.unused] == [
-        ("odd", "has a section type with fewer than 20 sections")
+        ("odd", "has a section type that the classifier does not know")
     ]
     assert fit([*REAL, odd]).unused == ()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from finecomb.annotators.coreference.resolver import resolve_coreference
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import Document
 from finecomb.corpora.critics import load, save
 from finecomb.corpora.critics.coreference import Coreference, _load_resolver
@@ -49,9 +49,9 @@ def test_a_function_that_a_folder_names_is_not_imported(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("os:system", "trap:anything"):
         edit(folder, function=name)
-        with pytest.raises(FinecombError, match=f"names '{name}' as its code.*code={name}") as error:
+        with pytest.raises(FinecombError, match=f"the critic runs the code '{name}'.*code={name}") as error:
             load(folder)
-        assert error.value.text(flag_style).endswith(f"say --code {name}")
+        assert error.value.format_message(format_as_flag).endswith(f"pass --code {name}")
     assert "trap" not in sys.modules
 
 
@@ -60,7 +60,7 @@ def test_a_class_that_a_folder_names_is_not_imported(tmp_path: Path, monkeypatch
     (tmp_path / "snare.py").write_text("raise SystemExit('the folder was obeyed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     edit(folder, critic="snare:Critic")
-    with pytest.raises(FinecombError, match="names 'snare:Critic' as its code"):
+    with pytest.raises(FinecombError, match="the critic runs the code 'snare:Critic'"):
         load(folder)
     assert "snare" not in sys.modules
 
@@ -70,13 +70,13 @@ def test_a_resolver_and_an_encoder_that_a_folder_names_are_not_loaded(tmp_path: 
     save(Coreference.fit(people, np.random.default_rng(0)), tmp_path / "people")
     assert load(tmp_path / "people").name == "coreference"
     edit(tmp_path / "people", resolver="os:system")
-    with pytest.raises(FinecombError, match="names 'os:system' as its code"):
+    with pytest.raises(FinecombError, match="the critic runs the code 'os:system'"):
         load(tmp_path / "people")
     critic = Sections.fit(articles(0, 40), np.random.default_rng(0), min_count=5)
     save(critic, tmp_path / "sections")
     classifier = json.loads((tmp_path / "sections" / "critic.json").read_text())["state"]["classifier"]
     edit(tmp_path / "sections", classifier=classifier | {"features": {"features": "encoder", "name": "./model"}})
-    with pytest.raises(FinecombError, match=r"names .encoder:\./model. as its code"):
+    with pytest.raises(FinecombError, match=r"the critic runs the code .encoder:\./model."):
         load(tmp_path / "sections")
 
 
@@ -101,10 +101,10 @@ def test_the_command_asks_for_your_code_each_time(corpora: Path) -> None:  # noq
     made = ("criticize", "real.jsonl", "alike.jsonl", "--critic", "mine:initials", "--draws", "0", "--save", "kept")
     assert "use it with --critic kept --code mine:initials" in " ".join(run(*made).stderr.split())
     again = ("criticize", "alike.jsonl", "swapped.jsonl", "--critic", "kept", "--draws", "0")
-    assert "say --code mine:initials" in refused(*again)
+    assert "pass --code mine:initials" in refused(*again)
     assert run(*again, "--code", "mine:initials").stdout
     message = refused(*again, "--code", "mine:initials", "--code", "mine:finals")
-    assert message == "--code mine:finals: no saved critic among those named with --critic needs it"
+    assert message == "--code mine:finals is not used by any saved critic in --critic; omit it"
 
 
 def test_a_folder_that_has_a_shipped_critics_name_does_not_take_its_place(corpora: Path) -> None:  # noqa: F811

@@ -19,9 +19,9 @@ from finecomb.corpora.critics.synthetic import (
     NgramModel,
     SyntheticProcess,
     as_document,
-    as_tokens,
     invalid_shares,
-    self_test,
+    self_test_rows,
+    text_to_tokens,
 )
 
 
@@ -43,7 +43,7 @@ def test_the_process_is_as_described() -> None:
 
 
 def test_too_few_segments_for_the_states_is_an_error() -> None:
-    with pytest.raises(FinecombError, match="too few"):
+    with pytest.raises(FinecombError, match=r"segments must be at least the number of states \(50\), found 20"):
         SyntheticProcess.draw_random(np.random.default_rng(0), states=50, segments=20)
 
 
@@ -88,15 +88,15 @@ def test_an_invalid_segment_breaks_the_chain_and_is_counted(process: SyntheticPr
         critic.log_prior(states)[0],
         critic.log_prior(states)[2],
     ]
-    assert result.dropped[0].why == "has no two valid segments in a row"
+    assert result.dropped[0].why == "has no two consecutive segments that the synthetic process can emit"
     assert invalid_shares(result) == (1 / 7, 2 / 3)
 
 
 def test_tokens_and_text_are_one(process: SyntheticProcess) -> None:
     text = f"{process.segments[0]} {process.segments[1]} "
-    assert as_document(as_tokens(text), "x", 8).text == text.strip()
-    assert as_document(as_tokens("abc"), "x", 8).text == ""
-    assert as_tokens("a ").tolist() == [0, STOP_TOKEN]
+    assert as_document(text_to_tokens(text), "x", 8).text == text.strip()
+    assert as_document(text_to_tokens("abc"), "x", 8).text == ""
+    assert text_to_tokens("a ").tolist() == [0, STOP_TOKEN]
 
 
 def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(process: SyntheticProcess) -> None:
@@ -107,7 +107,7 @@ def test_a_model_that_sees_few_tokens_predicts_them_and_misses_the_structure(pro
     models: dict[str, LanguageModel] = {"4-grams": NgramModel.fit(train, 4), "hsmm": Hsmm.fit(train)}
     for name, model in models.items():
         word = math.exp(-model.log_prob(test) / total)
-        texts = model.sample_segments(rng, 1000, 8)
+        texts = model.sample_texts(rng, 1000, 8)
         result = score_documents(ExactCritic(process), (as_document(text, str(at), 8) for at, text in enumerate(texts)))
         ppl[name] = word, latent_ppl(result).value
     assert ppl["4-grams"][0] == pytest.approx(process.word_ppl(), rel=0.35)
@@ -133,13 +133,13 @@ def test_the_models_probabilities_sum_to_one() -> None:
     """Over all texts of one segment of at most two letters, with what is left for longer ones."""
     process = SyntheticProcess.draw_random(np.random.default_rng(6), states=2, segments=10, length=2)
     model = Hsmm.fit(process.to_tokens(process.sample_segments(np.random.default_rng(7), 200)))
-    total = sum(math.exp(model.log_prob([as_tokens(f"{segment} ")])) for segment in model.segments)
-    unseen = math.exp(model.log_prob([as_tokens("zz ")])) * (STOP_TOKEN + 1) ** 3  # P of its cluster
+    total = sum(math.exp(model.log_prob([text_to_tokens(f"{segment} ")])) for segment in model.segments)
+    unseen = math.exp(model.log_prob([text_to_tokens("zz ")])) * (STOP_TOKEN + 1) ** 3  # P of its cluster
     assert total + unseen == pytest.approx(1)
 
 
 def test_the_self_test_shows_what_word_perplexity_hides() -> None:
-    rows = self_test(np.random.default_rng(0), training=4000, evaluation=300, states=64, segments=2500, length=20)
+    rows = self_test_rows(np.random.default_rng(0), training=4000, evaluation=300, states=64, segments=2500, length=20)
     by_source = {row.source: row for row in rows}
     assert by_source["drawn texts"].latent_ppl == pytest.approx(by_source["P_data"].latent_ppl, rel=0.1)
     assert by_source["4-grams"].latent_ppl > 1.5 * by_source["drawn texts"].latent_ppl
@@ -149,7 +149,7 @@ def test_the_self_test_shows_what_word_perplexity_hides() -> None:
 @pytest.mark.long
 def test_the_self_test_at_full_size_stands_beside_table_1() -> None:
     """A probe gives 43.7 +- 1.3 for the data, about 800 and 67 for 4- and 6-grams, 45 for a clustered HSMM."""
-    by_source = {row.source: row for row in self_test(np.random.default_rng(0))}
+    by_source = {row.source: row for row in self_test_rows(np.random.default_rng(0))}
     assert by_source["drawn texts"].latent_ppl == pytest.approx(43.7, abs=4)
     assert by_source["4-grams"].word_ppl == pytest.approx(2.37, abs=0.05)
     assert 500 < by_source["4-grams"].latent_ppl < 1100

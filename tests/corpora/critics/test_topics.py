@@ -17,8 +17,13 @@ from finecomb.corpora.critics.scoring import score_documents
 from finecomb.corpora.critics.storage import load, save
 from finecomb.corpora.critics.topics import Topics
 from finecomb.corpora.critics.vocabulary import Vocabulary, extract_terms
-from finecomb.reporting.figures.critic_figures import critic_figures
-from finecomb.reporting.figures.topic_covariance import cluster_order, covariance_figure, encode_png, map_colours
+from finecomb.reporting.figures.critic_figures import draw_critic_figures
+from finecomb.reporting.figures.topic_covariance import (
+    clustered_topic_order,
+    covariance_colours,
+    encode_png,
+    topic_covariance_chart,
+)
 
 THEMES = ["sea ship sail wind harbour captain", "bread oven flour yeast baker dough", "court judge law trial jury plea"]
 
@@ -76,7 +81,7 @@ def test_the_least_likely_document_is_an_outlier(critic: Topics) -> None:
 def test_the_figure_has_a_panel_for_each_corpus(critic: Topics) -> None:
     rng = np.random.default_rng(3)
     real, mixed = score_documents(critic, documents(rng, 40)), score_documents(critic, documents(rng, 15, mixed=True))
-    svg = critic_figures(critic, real, {"a < b": mixed})["covariances"]
+    svg = draw_critic_figures(critic, real, {"a < b": mixed})["covariances"]
     root = ElementTree.fromstring(svg)
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[:2] == ["real", "a < b"]
@@ -101,8 +106,11 @@ def test_the_seed_decides() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["sea ship"], "at least two documents, not 1"),
-        (["same words here"] * 9, "of 3 words in 9 documents none occurs 5 times and in at most 50% of them"),
+        (["sea ship"], "at least two documents, found 1"),
+        (
+            ["same words here"] * 9,
+            "none of 3 words in 9 documents occurs at least 5 times and in at most 50% of the documents",
+        ),
         (["", "", ""], "of 0 words in 3 documents"),
     ],
 )
@@ -130,12 +138,12 @@ def test_bags_count_words(texts: list[str]) -> None:
 
 def test_clustering_puts_alike_topics_side_by_side() -> None:
     covariance = np.kron(np.eye(2), np.full((2, 2), 3.0))[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
-    order = cluster_order(covariance).tolist()
+    order = clustered_topic_order(covariance).tolist()
     assert abs(order.index(0) - order.index(2)) == abs(order.index(1) - order.index(3)) == 1
 
 
 def test_colours_are_clamped() -> None:
-    shades = map_colours(np.array([[-9.0, -5, 0, 5, 9]]))
+    shades = covariance_colours(np.array([[-9.0, -5, 0, 5, 9]]))
     assert (shades[0, 0] == shades[0, 1]).all()
     assert (shades[0, 3] == shades[0, 4]).all()
     assert shades[0, 2].min() > 240
@@ -151,7 +159,7 @@ def test_images_are_png() -> None:
 
 
 def test_two_topics_need_no_clustering() -> None:
-    assert covariance_figure({"real": np.random.default_rng(0).normal(size=(9, 2))}).startswith("<svg")
+    assert topic_covariance_chart({"real": np.random.default_rng(0).normal(size=(9, 2))}).to_svg().startswith("<svg")
 
 
 def test_a_document_without_known_words_is_not_fitted_on() -> None:
@@ -163,6 +171,6 @@ def test_more_topics_than_documents_is_said() -> None:
     texts = documents(np.random.default_rng(5), 12)
     critic = Topics.fit(texts, np.random.default_rng(0), topics=20, least=1, iterations=2)
     assert critic.cautions == (
-        "20 topics were fitted on 12 documents; say --set topics=N with fewer topics than documents",
+        "20 topics were fitted on 12 documents; use fewer topics than documents with --set topics=N",
     )
     assert Topics.fit(texts, np.random.default_rng(0), topics=3, least=1, iterations=2).cautions == ()

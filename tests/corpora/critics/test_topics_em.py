@@ -13,7 +13,7 @@ from scipy.special import logsumexp, softmax
 
 from finecomb.core.errors import FinecombError
 from finecomb.corpora.critics.topics_em import (
-    SMOOTHING,
+    TOPIC_SMOOTHING,
     CorrelatedTopics,
     VariationalPosteriors,
     em_steps,
@@ -62,7 +62,7 @@ def test_the_bound_equals_its_definition_and_never_falls(rows: list[list[int]], 
         beliefs = zip(counts, step.beliefs.mean, step.beliefs.variance, strict=True)
         slow = sum(slow_bound(row, mean, variance, step.model) for row, mean, variance in beliefs)
         assert step.bound == pytest.approx(slow)
-        goal = step.bound + SMOOTHING * np.log(step.model.topics).sum()
+        goal = step.bound + TOPIC_SMOOTHING * np.log(step.model.topics).sum()
         assert goal >= before - 1e-8 * abs(before)
         before = goal
 
@@ -166,5 +166,5 @@ def test_the_likelihood_of_words_is_that_of_the_mixture() -> None:
 
 
 def test_one_topic_is_refused() -> None:
-    with pytest.raises(FinecombError, match="at least 2 topics, not 1"):
+    with pytest.raises(FinecombError, match="topics must be at least 2, found 1"):
         next(em_steps(csr_array(np.ones((2, 2))), 1, np.random.default_rng(0)))

@@ -54,7 +54,7 @@ def test_words_that_the_critic_does_not_know_are_a_warning() -> None:
     result = criticize("topics", documents("r", 0.0), systems, topics=2, most=0.9)
     assert domain_warning("near", result.systems["near"], result.real) == ""
     assert domain_warning("far", result.systems["far"], result.real).startswith(
-        "far: out of domain? The topics critic knows"
+        "far: possibly out of domain; the topics critic knows"
     )
 
 

@@ -42,7 +42,7 @@ def test_argmax_has_no_nucleus_in_its_meta() -> None:
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(FinecombError, match="nothing to vary"):
+    with pytest.raises(FinecombError, match="each require at least one value"):
         decoding_grid([], [1], [0])
     with pytest.raises(ValidationError):
         Decoding(top_p=0)

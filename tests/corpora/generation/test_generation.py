@@ -15,14 +15,15 @@ import pytest
 
 from finecomb.annotators.llm.chat import ChatReply, ChatRequest
 from finecomb.annotators.llm.endpoint import CallError
+from finecomb.annotators.llm.runner import read_stored_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
 from finecomb.corpora.generation.decoding import Decoding, decoding_grid
 from finecomb.corpora.generation.generation import (
     GenerationPlan,
     GenerationSettings,
+    GenerationTask,
     attempt_seed,
-    collect_run,
     cut_reply,
     generate,
     generation_note,
@@ -94,9 +95,9 @@ def test_every_prompt_gets_a_text_for_each_setting_with_all_it_was_written_with(
     sent = {request.seed: request for request in writer.requests}
     assert len(sent) == 42  # every text has a seed of its own
     assert sent[note.seed].top_p == 0.4
-    assert sent[note.seed].prompt == "Ferry 0 left."
+    assert sent[note.seed].continuation_prompt == "Ferry 0 left."
     argmax = [request for request in writer.requests if request.temperature == 0]
-    assert all("top_p" not in request.body(False) for request in argmax)
+    assert all("top_p" not in request.request_body() for request in argmax)
 
 
 def test_texts_of_the_wrong_length_are_sampled_again_with_another_seed() -> None:
@@ -121,7 +122,7 @@ def test_a_text_is_given_up_in_the_end_and_argmax_at_once() -> None:
     assert run.documents == ()
     assert run.dropped == {
         "p0/m/p0.96-t1-f0": "fewer than 6 words",
-        "p0/m/argmax-f0": "fewer than 6 words; argmax would write the same again",
+        "p0/m/argmax-f0": "fewer than 6 words; greedy decoding would give the same text again",
     }
 
 
@@ -147,7 +148,7 @@ def test_priming_comes_before_the_prompt_and_the_delimiter_ends_a_text() -> None
     shot = Document(id="s", text="Rain fell.", context={"prompt": "Clouds came."})
     writer = Writer(lambda request: ChatReply(text=" It left at six or seven.<E> Another", finish="length"))
     run = generate(planned([PROMPTS[0]], Priming((shot,), "<E>")), endpoint=writer)
-    assert writer.requests[0].prompt == "Clouds came. Rain fell.\n<E>\nFerry 0 left."
+    assert writer.requests[0].continuation_prompt == "Clouds came. Rain fell.\n<E>\nFerry 0 left."
     assert run.documents[0].text == "It left at six or seven."
 
 
@@ -157,7 +158,7 @@ def test_a_conversation_shows_priming_texts_as_turns() -> None:
     generate(planned([PROMPTS[0]], Priming(shots), interface="chat"), endpoint=writer)
     messages = [(message.role, message.content) for message in writer.requests[0].messages[1:]]
     assert messages == [("user", "Rain fell."), ("assistant", "It rained on."), ("user", "Ferry 0 left.")]
-    assert "messages" in writer.requests[0].body(False)
+    assert "messages" in writer.requests[0].request_body()
 
 
 def test_samples_differ_and_argmax_has_one() -> None:
@@ -190,9 +191,12 @@ def test_to_the_end_means_the_whole_text_or_none() -> None:
     ]
     assert (
         cut_reply(ChatReply(text="On and on", finish="length"), None, Priming()).why
-        == "did not end within --max-tokens"
+        == "did not end within the maximum number of tokens"
     )
-    assert cut_reply(ChatReply(text="No.", refusal="no"), RULE, Priming()).why == "refused by the model"
+    assert (
+        cut_reply(ChatReply(text="No.", refusal="no"), RULE, Priming()).why
+        == "refused by the model or its content filter"
+    )
 
 
 def test_a_second_run_asks_nothing_and_another_grid_only_what_is_new(tmp_path: Path) -> None:
@@ -208,7 +212,7 @@ def test_a_second_run_asks_nothing_and_another_grid_only_what_is_new(tmp_path: P
 
 def test_a_failing_endpoint_leaves_the_others_and_says_why(tmp_path: Path) -> None:
     def answer(request: ChatRequest) -> ChatReply:
-        if "Ferry 1" in request.prompt:
+        if "Ferry 1" in request.continuation_prompt:
             raise CallError("it is broken")
         return good(request)
 
@@ -221,14 +225,14 @@ def test_a_failing_endpoint_leaves_the_others_and_says_why(tmp_path: Path) -> No
 def test_a_budget_is_never_passed_and_the_rest_comes_later(tmp_path: Path) -> None:
     limits = {"price": (1, 1), "budget": 0.00008, "concurrency": 1}
     run = generate(planned(model=limits), tmp_path, Writer(good))
-    assert run.stopped == "stopped at its budget"
+    assert run.stopped == "stopped because the budget was reached"
     assert 0 < len(run.documents) < 3
     assert run.cost <= 0.00008
-    assert set(run.unwritten.values()) == {"stopped at its budget"}
-    assert collect_run(planned(model=limits), tmp_path).documents == run.documents
+    assert set(run.unwritten.values()) == {"stopped because the budget was reached"}
+    assert read_stored_run(GenerationTask(planned(model=limits)), tmp_path).documents == run.documents
     richer = generate(planned(model=limits | {"budget": 1.0}), tmp_path, Writer(good))
     assert len(richer.documents) == 3
-    with pytest.raises(FinecombError, match="budget needs price=IN,OUT"):
+    with pytest.raises(FinecombError, match="budget requires price=IN,OUT"):
         planned(model={"budget": 1.0})
 
 
@@ -246,17 +250,17 @@ def test_an_endpoint_is_sent_the_settings_and_completions_are_read() -> None:
 def test_requests_of_annotators_keep_their_hashes() -> None:
     # the hash of a request as it was before texts were generated, so that no cache is lost
     request = ChatRequest(model="m", messages=(), temperature=0.0, seed=1)
-    assert request.hash("host") == "73d0290caad5d0b4bf4b31e0c631189e"
-    assert request.model_copy(update={"top_p": 0.5}).hash("host") != request.hash("host")
-    assert request.model_copy(update={"continued": True}).hash("host") != request.hash("host")
+    assert request.hash_at_endpoint("host") == "73d0290caad5d0b4bf4b31e0c631189e"
+    assert request.model_copy(update={"top_p": 0.5}).hash_at_endpoint("host") != request.hash_at_endpoint("host")
+    assert request.model_copy(update={"continued": True}).hash_at_endpoint("host") != request.hash_at_endpoint("host")
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"runtime": "gguf", "decodings": (Decoding(frequency_penalty=1),)}, "also counts the words of the prompt"),
-        ({"runtime": "transformers", "interface": "chat"}, "does not apply"),
-        ({"runtime": "gguf"}, "is no GGUF file"),
+        ({"runtime": "transformers", "interface": "chat"}, "cannot be used with"),
+        ({"runtime": "gguf"}, "is not a GGUF file"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_asked(more: dict[str, Any], message: str) -> None:
@@ -265,7 +269,7 @@ def test_what_cannot_work_is_refused_before_anything_is_asked(more: dict[str, An
 
 
 def test_no_prompts_are_refused() -> None:
-    with pytest.raises(FinecombError, match="there are no prompts"):
+    with pytest.raises(FinecombError, match="no prompts"):
         planned([Document(id="e", text=" ")])
 
 
@@ -277,13 +281,15 @@ def test_the_studys_1308_texts_over_14_settings_can_be_stopped_and_resumed(tmp_p
     writer = Writer(lambda request: good(request) if (request.seed or 0) % 5 else ChatReply(text="No.", finish="stop"))
     most = stops = 0
     while (run := generate(planned(prompts, decodings=grid, tries=9, model=limits), tmp_path, writer)).unwritten != {}:
-        assert run.stopped == "stopped at its budget"
+        assert run.stopped == "stopped because the budget was reached"
         assert len(run.documents) > most  # it comes nearer every time
         most, stops = len(run.documents), stops + 1
         limits["budget"] = limits["budget"] + 0.02  # type: ignore[operator]
     assert stops >= 2
     assert len(run.documents) + len(run.dropped) == 94 * 14 >= 1308
-    assert len({request.hash("") for request in writer.requests}) == len(writer.requests)  # nothing was asked twice
+    assert len({request.hash_at_endpoint("") for request in writer.requests}) == len(
+        writer.requests
+    )  # nothing was asked twice
 
 
 PROGRAM = """

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest
-from finecomb.annotators.llm.local_models import install_hint
+from finecomb.annotators.llm.local_models import local_model_install_hint
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, ModelSettings
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 from finecomb.corpora.generation import local_model
 from finecomb.corpora.generation.decoding import Decoding
 from finecomb.corpora.generation.generation import GenerationSettings, generate, plan_generation
@@ -98,7 +98,7 @@ def replies(endpoint: TransformersEndpoint, requests: Sequence[ChatRequest]) -> 
 
 def slow_tokens(network: Any, request: ChatRequest) -> list[int]:
     """The same text written without batch and cache, the whole read anew for every token."""
-    ids = Letters()(request.prompt)["input_ids"]
+    ids = Letters()(request.continuation_prompt)["input_ids"]
     decoding = Decoding(
         top_p=request.top_p or 1.0,
         temperature=request.temperature or 0.0,
@@ -141,7 +141,7 @@ def test_a_prompt_that_does_not_fit_is_left_out_and_the_others_are_written(
     )
     prompts = [Document(id="long", text="a " * 40), Document(id="short", text="a ferry")]
     run = generate(plan_generation(settings, prompts), tmp_path)
-    assert run.dropped["long/tiny/p0.96-t1-f0"] == "prompt longer than the context"
+    assert run.dropped["long/tiny/p0.96-t1-f0"] == "the prompt and the requested tokens exceed the model's context"
     assert "long" not in {text.meta["generation"]["prompt"] for text in run.documents}  # type: ignore[index,call-overload]
     assert run.unwritten == {}
 
@@ -163,11 +163,11 @@ def test_a_model_without_a_tokenizer_is_refused_in_one_line(tmp_path: Path) -> N
         TransformersEndpoint(str(tmp_path / "bare"), None, 1)
     assert "tokenizer" in str(error.value)
     assert "\n" not in str(error.value)
-    with pytest.raises(FinecombError, match="cannot be loaded"):
+    with pytest.raises(FinecombError, match="cannot load the model"):
         TransformersEndpoint(str(tmp_path / "nothing"), None, 1)
 
 
-@pytest.mark.skipif(bool(install_hint("local:smollm2")), reason="the local model is not installed")
+@pytest.mark.skipif(bool(local_model_install_hint("local:smollm2")), reason="the local model is not installed")
 def test_the_small_local_model_writes_texts_of_the_right_length(tmp_path: Path) -> None:
     pytest.importorskip("gguf")
     settings = GenerationSettings(
@@ -178,7 +178,7 @@ def test_the_small_local_model_writes_texts_of_the_right_length(tmp_path: Path) 
     )
     run = generate(plan_generation(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path)
     assert len(run.documents) == 2
-    assert all(8 <= len(words(text.text)) <= 40 for text in run.documents)
+    assert all(8 <= len(word_offsets(text.text)) <= 40 for text in run.documents)
     assert (
         generate(
             plan_generation(settings, [Document(id="p", text="The ferry left the harbour at noon.")]), tmp_path

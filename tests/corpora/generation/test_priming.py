@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from finecomb.core.records import Document
-from finecomb.corpora.generation.priming import Priming, document_prompt, largest_overlap
+from finecomb.corpora.generation.priming import Priming, document_prompt, largest_word_overlap
 
 SHOTS = (
     Document(id="s1", text="It sailed north.", context={"prompt": "The ferry left.", "headline": "Ferry"}),
@@ -30,9 +30,9 @@ def test_copies_of_priming_texts_are_found_out() -> None:
     assert priming.is_copy("Well, one two three four five six seven eight nine.")  # 9 + 1 of 12 words
     assert not priming.is_copy("One two three four is where the counting of the children ended.")
     assert not Priming().is_copy("anything")
-    assert largest_overlap("", ["x"]) == 0
+    assert largest_word_overlap("", ["x"]) == 0
 
 
 def test_exactly_the_limit_is_no_copy() -> None:
-    assert largest_overlap("a b c d e", ["a b c d"]) == 0.8
+    assert largest_word_overlap("a b c d e", ["a b c d"]) == 0.8
     assert not Priming((Document(id="s", text="a b c d"),)).is_copy("a b c d e")

@@ -13,9 +13,9 @@ from finecomb.corpora.generation.sampling import (
     Floats,
     TokenSampler,
     apply_frequency_penalty,
-    next_token,
-    nucleus,
-    probabilities,
+    draw_next_token,
+    nucleus_tokens,
+    softmax_probabilities,
 )
 
 LOGITS = arrays(np.float64, st.integers(2, 40), elements=st.floats(-12, 12))
@@ -29,7 +29,7 @@ def test_the_penalty_is_equation_1_on_logits() -> None:
 
 
 def test_the_penalty_comes_before_the_temperature() -> None:
-    lowered = probabilities(apply_frequency_penalty(np.array([1.0, 1.0]), {0: 1}, 1.0), 0.5)
+    lowered = softmax_probabilities(apply_frequency_penalty(np.array([1.0, 1.0]), {0: 1}, 1.0), 0.5)
     assert lowered[1] / lowered[0] == pytest.approx(np.exp(1 / 0.5))
 
 
@@ -56,21 +56,21 @@ def slow_nucleus(probability: Floats, top_p: float) -> list[int]:
 
 @given(LOGITS, st.sampled_from([0.1, 0.4, 0.7, 0.9, 0.96, 0.999]))
 def test_the_nucleus_is_the_fewest_likeliest_tokens(logits: Floats, top_p: float) -> None:
-    probability = probabilities(logits, 1.0)
-    assert nucleus(probability, top_p).tolist() == slow_nucleus(probability, top_p)
+    probability = softmax_probabilities(logits, 1.0)
+    assert nucleus_tokens(probability, top_p).tolist() == slow_nucleus(probability, top_p)
 
 
 @given(LOGITS)
 def test_a_nucleus_of_1_has_every_token_and_a_tiny_one_has_one(logits: Floats) -> None:
-    probability = probabilities(logits, 1.0)
-    assert sorted(nucleus(probability, 1.0)) == list(range(len(logits)))
-    assert len(nucleus(probability, 1e-9)) == 1
+    probability = softmax_probabilities(logits, 1.0)
+    assert sorted(nucleus_tokens(probability, 1.0)) == list(range(len(logits)))
+    assert len(nucleus_tokens(probability, 1e-9)) == 1
 
 
 def test_draws_come_as_often_as_the_nucleus_says() -> None:
     logits = np.log(np.array([0.5, 0.3, 0.15, 0.05]))
     random = np.random.default_rng(1)
-    counts = Counter(next_token(logits, {}, Decoding(top_p=0.9), random) for _ in range(20_000))
+    counts = Counter(draw_next_token(logits, {}, Decoding(top_p=0.9), random) for _ in range(20_000))
     expected = np.array([0.5, 0.3, 0.15]) / 0.95
     assert set(counts) == {0, 1, 2}
     assert [counts[token] / 20_000 for token in range(3)] == pytest.approx(expected, abs=0.012)
@@ -78,15 +78,15 @@ def test_draws_come_as_often_as_the_nucleus_says() -> None:
 
 def test_temperature_sharpens() -> None:
     logits = np.array([1.0, 0.0])
-    assert probabilities(logits, 0.4)[0] == pytest.approx(1 / (1 + np.exp(-1 / 0.4)))
+    assert softmax_probabilities(logits, 0.4)[0] == pytest.approx(1 / (1 + np.exp(-1 / 0.4)))
 
 
 def test_argmax_draws_no_random_number_and_the_same_seed_gives_the_same() -> None:
     random = np.random.default_rng(3)
-    assert next_token(np.array([0.0, 2.0, 1.0]), {}, Decoding(temperature=0), random) == 1
+    assert draw_next_token(np.array([0.0, 2.0, 1.0]), {}, Decoding(temperature=0), random) == 1
     assert random.random() == np.random.default_rng(3).random()
     texts = [
-        [next_token(np.zeros(50), {}, Decoding(), generator) for _ in range(20)]
+        [draw_next_token(np.zeros(50), {}, Decoding(), generator) for _ in range(20)]
         for generator in (np.random.default_rng(7), np.random.default_rng(7))
     ]
     assert texts[0] == texts[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from finecomb.core.records import Document
-from finecomb.corpora.stress.corruptions import CORRUPTIONS, Neighbours, split_sentences
+from finecomb.corpora.stress.corruptions import CORRUPTIONS, CorruptionMaterial, split_sentences
 
 TEXT = "Yesterday Ann Lee met Bob in Rome. She was 30 and he was not old. They had 4 plans. Then Bob left her."
 OTHER = "A storm came from the sea. It broke the dam. Nobody was hurt."
@@ -14,7 +14,7 @@ DOCUMENTS = (Document(id="1", text=TEXT), Document(id="2", text=OTHER))
 def damaged(name: str, text: str = TEXT, seed: int = 0) -> str | None:
     document = Document(id="1", text=text)
     return CORRUPTIONS[name].damaged(
-        document, Neighbours.from_documents([document, DOCUMENTS[1]]), np.random.default_rng(seed)
+        document, CorruptionMaterial.from_documents([document, DOCUMENTS[1]]), np.random.default_rng(seed)
     )
 
 

@@ -59,7 +59,7 @@ def test_token_states_are_matched_greedily() -> None:
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(FinecombError, match="did you mean 'rouge2'"):
         metric_by_name("rouge22")
-    with pytest.raises(FinecombError, match="needs a model"):
+    with pytest.raises(FinecombError, match="requires a model"):
         metric_by_name("bertscore")
 
 
@@ -85,7 +85,7 @@ def test_mauve_is_asked_for_corpora_where_it_is_installed(monkeypatch: pytest.Mo
 
 def test_mauve_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mauve", None)
-    with pytest.raises(FinecombError, match="needs the package mauve-text; pip install mauve-text"):
+    with pytest.raises(FinecombError, match="requires the package mauve-text; run `pip install mauve-text`"):
         metric_by_name("mauve:any").score([Candidate("a", ("b",), DOCUMENT)])
 
 

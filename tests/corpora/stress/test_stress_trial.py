@@ -10,7 +10,7 @@ from scipy import stats
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.stress import Candidate, Metric, corrupt_documents, metric_by_name, run_stress_trial
-from finecomb.corpora.stress.stress_trial import CORPUS_METRIC_REASON, HUMAN, NO_PAIRS, spearman
+from finecomb.corpora.stress.stress_trial import CORPUS_METRIC_REASON, HUMAN_CORRUPTION, NO_PAIRS_REASON, spearman
 
 TEXTS = [
     f"In {1990 + number} Ann met Bob in town. They had {number + 2} plans. She was glad. It was not late."
@@ -67,12 +67,12 @@ def test_lower_may_be_better() -> None:
 
 def test_a_human_text_is_scored_against_the_other_references() -> None:
     documents = [Document(id="1", text="something else", references=("one two", "one two three"))]
-    (pair,) = corrupt_documents(documents, [HUMAN], 0)
+    (pair,) = corrupt_documents(documents, [HUMAN_CORRUPTION], 0)
     assert (pair.damaged.text, pair.damaged.references) == ("one two", ("one two three",))
     (row,) = run_stress_trial([pair], [metric_by_name("rouge1")]).falls
     assert row.columns["after"] == pytest.approx(0.8)
-    assert row.estimate.why == "fewer than two documents, so no interval"
-    assert corrupt_documents([documents[0].model_copy(update={"references": ("one",)})], [HUMAN], 0) == []
+    assert row.estimate.why == "fewer than two documents, so there is no interval"
+    assert corrupt_documents([documents[0].model_copy(update={"references": ("one",)})], [HUMAN_CORRUPTION], 0) == []
 
 
 def test_damage_done_and_seen_are_ranked() -> None:
@@ -91,8 +91,18 @@ def test_what_does_not_vary_has_no_rank() -> None:
 def test_a_metric_without_numbers_says_why() -> None:
     silent = Metric("silent", lambda candidates: [math.nan] * len(candidates))
     table = run_stress_trial(corrupt_documents(DOCUMENTS, KINDS, 0), [silent])
-    assert {row.estimate.why for row in table.falls} == {NO_PAIRS}
+    assert {row.estimate.why for row in table.falls} == {NO_PAIRS_REASON}
     assert math.isnan(table.ranks[0].estimate.value)
+
+
+def test_ranks_without_a_correlation_say_why() -> None:
+    constant = Metric("constant", lambda candidates: [1.0] * len(candidates))
+    (row,) = run_stress_trial(corrupt_documents(DOCUMENTS, KINDS, 0), [constant], 50).ranks
+    assert (
+        row.estimate.why == "the amount of corruption or the fall is the same for all texts, so they cannot be ranked"
+    )
+    (row,) = run_stress_trial(corrupt_documents(DOCUMENTS[:1], ["numbers"], 0), [constant], 50).ranks
+    assert row.estimate.why == "a rank correlation requires at least two corrupted texts with scores, found 1"
 
 
 def test_texts_without_references_are_not_scored_by_metrics_that_need_them() -> None:
@@ -111,13 +121,19 @@ def test_a_metric_that_fails_or_is_silent_is_one_line_and_the_others_are_kept() 
     assert {row.columns["metric"] for row in table.falls} == {"half", "rouge1"}
     assert table.failed == 1
     assert table.notes == (
-        "metric broken: failed: ZeroDivisionError: no words; it has no rows",
-        "half: no number for 3 of 36 pairs of texts (0, shuffled); they are left out",
+        "metric broken failed: ZeroDivisionError: no words; the metric has no rows",
+        "half: no score for 3 of 36 text pairs (e.g. 0, shuffled); they are excluded",
     )
-    with pytest.raises(FinecombError, match="metric broken: failed: ZeroDivisionError: no words"):
+    with pytest.raises(FinecombError, match="metric broken failed: ZeroDivisionError: no words"):
         run_stress_trial(pairs, [Metric("broken", broken)])
-    with pytest.raises(FinecombError, match="metric short: gave 1 numbers for 12 texts"):
+    with pytest.raises(FinecombError, match="metric short: expected 12 numbers for 12 texts, found 1"):
         run_stress_trial(pairs, [Metric("short", lambda rows: [1.0])])
+    with pytest.raises(
+        FinecombError, match=r"metric wide: expected 12 numbers for 12 texts, found an array of shape \(12, 1\)"
+    ):
+        run_stress_trial(pairs, [Metric("wide", lambda rows: [[1.0]] * len(rows))])  # type: ignore[list-item]
+    with pytest.raises(FinecombError, match="metric two: expected 1 numbers for 12 texts, found 2"):
+        run_stress_trial(pairs, [Metric("two", lambda rows: [1.0, 2.0], of_corpus=True)])
 
 
 def test_a_metric_of_a_whole_corpus_has_one_fall_a_corruption() -> None:

@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 import polars as pl
 
 import finecomb as fc
-from finecomb.reporting.figures.alignment_figure import alignment_svg
+from finecomb.reporting.figures.alignment_figure import alignment_chart
 
 DOCS = Path(__file__).parents[3] / "docs"
 PICTURE = DOCS / "pictures" / "alignment.svg"
 
 
 def pictured() -> tuple[str, pl.DataFrame]:
-    """The text and the rows of the first example on the page about gamma."""
+    """Return the text and rows of the first example in the documentation of gamma."""
     page = (DOCS / "statistics" / "gamma.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```", page, re.DOTALL)
     assert example
@@ -26,12 +26,14 @@ def pictured() -> tuple[str, pl.DataFrame]:
 
 def test_the_picture_in_the_docs_is_made_from_its_example() -> None:
     text, rows = pictured()
-    assert PICTURE.read_text(encoding="utf-8") == alignment_svg(text, rows, fc.protocol("scarecrow"))
+    assert PICTURE.read_text(encoding="utf-8") == alignment_chart(text, rows, fc.protocol("scarecrow")).to_svg(
+        heading=False
+    )
 
 
 def test_every_mark_is_drawn_with_its_cluster_and_joined_to_its_kin() -> None:
     text, rows = pictured()
-    root = ElementTree.fromstring(alignment_svg(text, rows))
+    root = ElementTree.fromstring(alignment_chart(text, rows).to_svg(heading=False))
     names = [each.tag.rpartition("}")[2] for each in root.iter()]
     assert names.count("rect") == 1 + len(rows)
     assert names.count("polyline") == (rows.group_by("cluster").len()["len"] > 1).sum()
@@ -40,10 +42,10 @@ def test_every_mark_is_drawn_with_its_cluster_and_joined_to_its_kin() -> None:
 
 def test_marks_without_a_place_are_not_drawn_and_texts_are_escaped() -> None:
     rows = pictured()[1].with_columns(start=pl.lit(None, pl.Int64), end=pl.lit(None, pl.Int64))
-    root = ElementTree.fromstring(alignment_svg("a < b & c", rows))
+    root = ElementTree.fromstring(alignment_chart("a < b & c", rows).to_svg())
     assert "a < b & c" in [each.text for each in root.iter()]
 
 
 if __name__ == "__main__":
     text, rows = pictured()
-    PICTURE.write_text(alignment_svg(text, rows, fc.protocol("scarecrow")), encoding="utf-8")
+    alignment_chart(text, rows, fc.protocol("scarecrow")).save(PICTURE, heading=False)

@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from finecomb import demo, formats
 from finecomb.cli import app
-from finecomb.core.errors import FinecombError, flag_style
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from finecomb.reporting.reproduce.exhibit_folder import make_exhibits, write_reproduction
+from finecomb.reporting.reproduce.exhibit_folder import render_exhibits, write_reproduction
 from finecomb.reporting.reproduce.exhibits import PaperStudy
 from finecomb.reporting.reproduce.registry import PAPERS, find_paper
 
@@ -31,7 +31,7 @@ def test_the_page_shows_what_was_made_and_says_what_could_not_be(tmp_path: Path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "index.html", "figure-17.csv", "figure-17.svg", "figure-17-dark.svg", "table-5.csv", "table-5.tex"
     }  # fmt: skip
-    assert "documents do not say top_p and temperature" in page
+    assert "documents need both `top_p` and `temperature`" in page
     assert "19.72%, but 55.59 / 1268.48 is 4.4%" in page
     assert "printed 19.72 ≠" in page
 
@@ -52,20 +52,20 @@ def test_a_study_with_one_reader_and_one_text_gives_reasons_and_no_traceback(nam
         load_shipped("scarecrow"), Document(id="d", text="One two."), Annotator(id="r", kind="human"),
         Annotation(id="a", document="d", annotator="r", protocol=load_shipped("scarecrow").id),
     ])  # fmt: skip
-    made = list(make_exhibits(find_paper(name), PaperStudy(study, 10), False))
+    made = list(render_exhibits(find_paper(name), PaperStudy(study, 10), False))
     assert all(outcome.rendering or outcome.why for outcome in made)
     assert any(outcome.why for outcome in made)
     assert not any(outcome.rendering for outcome in made if outcome.exhibit.title == "Agreement on tokens")
 
 
 def test_the_command_lists_exhibits_and_refuses_what_does_not_apply(tmp_path: Path) -> None:
-    formats.save(demo().items(), tmp_path / "study")
+    formats.save_records(demo().items(), tmp_path / "study")
     output = run("reproduce", "scarecrow", tmp_path / "study", "-o", tmp_path / "out", "--only", "Table 6")
     assert "1 of 1 tables and figures" in output
     for wrong, message in (
-        (("reproduce", "nothing", tmp_path / "study"), "no paper is called 'nothing'"),
+        (("reproduce", "nothing", tmp_path / "study"), "unknown paper 'nothing'"),
         (("reproduce", "clark", tmp_path / "study", "--audit", tmp_path / "study"), "--audit does not apply to clark"),
     ):
         with pytest.raises(FinecombError) as error:
             run(*wrong)
-        assert message in error.value.text(flag_style)
+        assert message in error.value.format_message(format_as_flag)

@@ -1,4 +1,4 @@
-"""Studies that have little, or odd things, in them: sections shrink or say why; no empty chart, no traceback."""
+"""Reports of tiny and unusual studies: sections give a reason instead of an empty chart or a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load
-from finecomb.reporting.figures import svg
 from finecomb.reporting.figures.figure_model import TableFigure
 from finecomb.reporting.site.report_content import build_report_source
 from finecomb.reporting.site.report_folder import write_report
@@ -28,7 +27,7 @@ def study(
     marked: Sequence[str] = (),
     kind: AnnotatorKind = "human",
 ) -> Study:
-    """Texts by id as (system, words), everybody reads all of them, and marks the first letters of some."""
+    """Build a study of texts by ID as (system, words); every annotator marks the first letters of some."""
     documents = [
         Document(id=id, text=text, meta={"model": system} if system else {}) for id, (system, text) in texts.items()
     ]
@@ -64,7 +63,7 @@ STUDIES = {
 }
 
 
-NO_PEOPLE = "nobody but machines has read these texts; name a gold standard with --against"
+NO_PEOPLE = "the judges cannot be scored, because no person has annotated the texts; pass gold with --against"
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -76,7 +75,7 @@ def test_a_report_is_written_and_nothing_in_it_is_empty(name: str, tmp_path: Pat
     assert [note.rpartition(": ")[2] for note in content.notes] == ([NO_PEOPLE] if name == "machines only" else [])
     for figure in content.figures:
         if not figure.empty and not isinstance(figure, TableFigure):
-            drawn = svg.standalone_svg(figure)
+            drawn = figure.to_svg()
             assert "<circle" in drawn or "<rect x" in drawn or ">none" in drawn, (name, figure.id)
         assert "nan" not in (tmp_path / f"report/tables/{figure.id}.csv").read_text().lower()
     for file in (tmp_path / "report").rglob("*.html"):

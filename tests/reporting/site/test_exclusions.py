@@ -15,7 +15,7 @@ FAST, ASKED = Exclusion(by="us", reason="much too fast"), Exclusion(by="us", rea
 
 
 def with_exclusions() -> Study:
-    """The demo study without one reader, and without one text of another."""
+    """Return the demo study with one annotator and one annotation of another excluded."""
 
     def changed(item: object) -> object:
         match item:
@@ -35,14 +35,14 @@ def content_of(study: Study) -> ReportSource:
 def test_reasons_are_counted_and_named() -> None:
     study = with_exclusions()
     assert count_exclusion_reasons(study) == {"by request": 16, "much too fast": 1}
-    assert describe_exclusions(study) == "17 annotations of 96: 16 by request, 1 much too fast"
+    assert describe_exclusions(study) == "17 of 96 annotations: 16 by request, 1 much too fast"
 
 
 def test_with_everything_put_back_the_answer_is_that_of_the_whole_study() -> None:
-    """The page once said how many were left out and not what the answer would be with them."""
+    """The page once gave the number of excluded annotations but not the result that includes them."""
     made_from = content_of(with_exclusions())
-    answer = build_report(made_from, "today", lambda id: "").answer
-    whole = build_report(content_of(fc.demo()), "today", lambda id: "").answer
+    answer = build_report(made_from, "today", lambda id: "").headline
+    whole = build_report(content_of(fc.demo()), "today", lambda id: "").headline
     assert answer.difference
     assert whole.difference
     first, second = answer.difference.rows
@@ -50,10 +50,12 @@ def test_with_everything_put_back_the_answer_is_that_of_the_whole_study() -> Non
     assert second.estimate == whole.difference.rows[0].estimate
     assert first.estimate != second.estimate
     assert (
-        "17 annotations of 96: 16 by request, 1 much too fast. With them the difference is"
+        "17 of 96 annotations: 16 by request, 1 much too fast. Including them, the difference is"
         in answer.statements[-1].text
     )
-    assert "open: with what was left out" in render_front_page(build_report(made_from, "today", lambda id: ""))
+    assert "open dot: including excluded annotations" in render_front_page(
+        build_report(made_from, "today", lambda id: "")
+    )
     assert len(whole.difference.rows) == 1
 
 
@@ -64,8 +66,8 @@ def test_what_machines_failed_at_is_named_and_not_put_back() -> None:
         excluded=Exclusion(by="finecomb", reason="reply refused: declines in words"),
     )  # fmt: skip
     both = Study.from_items([*study.items(), Annotator(id="judge", kind="llm"), failed])
-    answer = build_report(content_of(both), "today", lambda id: "").answer
-    assert answer.statements[-1].text == "1 annotation of 97: 1 reply refused: declines in words."
+    answer = build_report(content_of(both), "today", lambda id: "").headline
+    assert answer.statements[-1].text == "1 of 97 annotations: 1 reply refused: declines in words."
     assert answer.difference
     assert len(answer.difference.rows) == 1
 

@@ -11,7 +11,7 @@ from finecomb.core.records import Annotation, Annotator, Exclusion, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.reporting.figures.figure_model import BarFigure, DotFigure
-from finecomb.reporting.site.model_replies import describe_placement, model_replies
+from finecomb.reporting.site.model_replies import describe_quote_placement, model_replies
 from finecomb.reporting.site.report_content import build_report, build_report_source
 from finecomb.reporting.site.report_folder import write_report
 
@@ -28,24 +28,26 @@ def mark(id: str, note: MarkNote, located: bool = True, quote: str = "") -> Mark
 @pytest.mark.parametrize(
     ("note", "located", "words"),
     [
-        (MarkNote(placed="exact"), True, "quote placed exactly"),
-        (MarkNote(placed="spelling", quoted="the"), True, "quote repaired, in another spelling; it wrote “the”"),
+        (MarkNote(placed="exact"), True, "quote located exactly"),
+        (MarkNote(placed="spelling", quoted="the"), True,
+         "quote located with different spelling; the model wrote “the”"),
         (MarkNote(placed="near", quoted="a", flags=("leaves out not",)), True,
-         "quote repaired, where the words are nearly the same; it wrote “a”; leaves out not"),
-        (MarkNote(), False, "quote not placed: two places fit"),
-        (MarkNote(placed="exact", decision="accepted"), True, "quote placed exactly; place accepted by a researcher"),
+         "quote located by approximate matching; the model wrote “a”; leaves out not"),
+        (MarkNote(), False, "quote not located: two places fit"),
+        (MarkNote(placed="exact", decision="accepted"), True,
+         "quote located exactly; position accepted by a researcher"),
     ],
 )  # fmt: skip
 def test_how_a_quote_was_placed_is_said(note: MarkNote, located: bool, words: str) -> None:
-    assert describe_placement(mark("m", note, located, "The")) == words
+    assert describe_quote_placement(mark("m", note, located, "The")) == words
 
 
 def test_marks_of_people_say_nothing_about_quotes() -> None:
-    assert describe_placement(Mark(id="m", spans=(Span(0, 3),), quotes=("The",), label=None)) == ""
+    assert describe_quote_placement(Mark(id="m", spans=(Span(0, 3),), quotes=("The",), label=None)) == ""
 
 
 def judged() -> Study:
-    """The demo study with a language model that marked one text and failed at another."""
+    """Return the demo study with a language model that marked one text and refused another."""
     study = fc.demo()
     first, second = study.documents["id"].to_list()[:2]
     text = study.document(first).text
@@ -72,8 +74,8 @@ def test_replies_are_told_with_their_quotes_and_failures() -> None:
     annotations = [annotation for annotation in judged().iter_annotations() if annotation.annotator == "judge-4"]
     told = model_replies(annotations, {"c1": RAW})
     assert [(reply.words, reply.texts) for reply in told] == [
-        ("marked, quotes: 1 placed exactly, 1 repaired, 1 not placed", (RAW,)),
-        ("reply refused: declines in words; not counted", ("I decline.",)),
+        ("marked, quotes: 1 located exactly, 1 located approximately, 1 not located", (RAW,)),
+        ("excluded: reply refused: declines in words", ("I decline.",)),
     ]
     assert model_replies(annotations, {})[0].texts == ()
 
@@ -82,13 +84,13 @@ def test_pages_of_texts_show_raw_replies_folded_and_as_words(tmp_path: Path) -> 
     made_from = replace(build_report_source(judged(), "demo", draws=20), replies={"c1": RAW})
     write_report(made_from, tmp_path / "report", "today")
     pages = [(tmp_path / f"report/texts/{number}.html").read_text() for number in (1, 2, 3)]
-    assert "quote repaired, where the words are nearly the same; it wrote “Teh”" in pages[0]
-    assert "quote not placed: two places fit" in pages[0]
-    assert "<details><summary>raw reply</summary>" in pages[0]
+    assert "quote located by approximate matching; the model wrote “Teh”" in pages[0]
+    assert "quote not located: two places fit" in pages[0]
+    assert "<details><summary>Raw reply</summary>" in pages[0]
     assert "<b>ferry" not in pages[0]
     assert "&lt;/script&gt;&lt;b&gt;ferry" in pages[0]
-    assert "reply refused: declines in words; not counted" in pages[1]
-    assert "raw reply" not in pages[2]
+    assert "excluded: reply refused: declines in words" in pages[1]
+    assert "Raw reply" not in pages[2]
     assert "c1" in (tmp_path / "report/replies/replies.json").read_text()
 
 
@@ -96,9 +98,9 @@ def test_one_person_stands_beside_judges_and_tokens_beside_pay() -> None:
     content = build_report(build_report_source(judged(), "demo", draws=50), "today", lambda id: "")
     judges = next(figure for figure in content.figures if isinstance(figure, DotFigure) and figure.id == "judges")
     person, judge = judges.rows
-    assert (person.name, person.note, person.open, judge.name) == ("one person", "the yardstick", True, "judge-4")
+    assert (person.name, person.note, person.open, judge.name) == ("one person", "human baseline", True, "judge-4")
     assert (judges.band, judges.second_band) == (person.estimate, person.second)
-    assert "The grey band is one person against the others." in judges.caption
+    assert "The grey band is one person compared with the other people." in judges.caption
     assert [row["judge"] for row in judges.table] == ["one person", "judge-4"]
     costs = next(figure for figure in content.figures if isinstance(figure, BarFigure))
     assert costs.table == (

@@ -45,8 +45,8 @@ def test_other_texts_are_two_groups_and_empty_studies_are_refused(tmp_path: Path
     findings = estimate_changes(build_report_source(STUDY, "a", draws=50), build_report_source(half, "b", draws=50))
     assert findings[0].columns["texts"] == 8
     write_change_page(findings, ("a", "b"), tmp_path / "changes")
-    assert "What changed" in (tmp_path / "changes/index.html").read_text()
-    with pytest.raises(FinecombError, match="no annotations"):
+    assert "Changes between studies" in (tmp_path / "changes/index.html").read_text()
+    with pytest.raises(FinecombError, match="requires submitted annotations in both studies"):
         estimate_changes(
             build_report_source(STUDY, "a"), build_report_source(STUDY.filter_annotations(pl.lit(value=False)), "b")
         )

@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.results import Estimate, Signature
 from finecomb.reporting.site.text_influence import compute_influences
 
 RATES = pl.DataFrame({
@@ -21,19 +21,19 @@ def test_a_number_without_a_text_is_the_mean_of_the_others() -> None:
     assert (system.value, system.without) == pytest.approx((4.0, 1.5))
     assert (difference.value, difference.without) == pytest.approx((2.0, -0.5))
     assert system.name == "a, marks"
-    assert difference.name == "Difference to b"
+    assert difference.name == "Difference from b"
     assert (system.words, difference.words) == ("up 2.50", "up 2.50")
 
 
 def test_the_other_system_of_a_pair_moves_the_difference_the_other_way() -> None:
     (_, difference) = compute_influences(RATES, SYSTEMS, ("b", "a"), "marks")["b2"]
     assert (difference.value, difference.without) == pytest.approx((2.0, 3.0))
-    assert difference.words == "no change to speak of"  # it is a tenth of an interval of four standard errors
+    assert difference.words == "negligible"  # it is a tenth of an interval of four standard errors
 
 
-def test_a_small_change_is_none_to_speak_of() -> None:
+def test_a_small_change_is_negligible() -> None:
     wide = {name: Estimate(4.0, -50.0, 50.0, Signature(())) for name in "abc"}
-    assert compute_influences(RATES, wide, None, "marks")["a3"][0].words == "no change to speak of"
+    assert compute_influences(RATES, wide, None, "marks")["a3"][0].words == "negligible"
 
 
 def test_a_text_that_is_alone_moves_nothing_and_no_interval_is_no_traceback() -> None:

@@ -1,4 +1,4 @@
-"""Judging other people's work: who gets what, what they see of it, and what is kept."""
+"""Tests of judging other people's work: assignment, display and storage."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from finecomb.collection.database.store import Store
 from finecomb.core.records import ONBOARDING_PHASES, Annotation, Annotator, Document, Exclusion, Mark, Settings
 from finecomb.core.span import Span
 from finecomb.core.study import StudyItem
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from tests.databases import Client
 
 TEXT = "The secret sky was green. It was not."
 EXCLUDED = Exclusion(by="ann", reason="test")
 
 
-def mark(id: str, start: int, label: str = "commonsense") -> Mark:
+def make_mark(id: str, start: int, label: str = "commonsense") -> Mark:
     quote = TEXT[start : start + 3]
     answers = {"severity": 2, "explanation": "so"}
     return Mark(id=id, spans=(Span(start, start + 3),), quotes=(quote,), label=label, answers=answers)
 
 
-def annotation(id: str, annotator: str, **more: Any) -> Annotation:
+def make_annotation(id: str, annotator: str, **more: Any) -> Annotation:
     return Annotation(**({"id": id, "document": "d1", "annotator": annotator, "protocol": "scarecrow@2"} | more))
 
 
-def marked() -> list[StudyItem]:
-    """A study whose marks are audited: what counts, and everything that does not."""
+def make_audit_study() -> list[StudyItem]:
+    """Make a study whose marks are audited, with marks that count and marks that do not."""
     scarecrow, audit = protocols.load("scarecrow"), protocols.load("audit")
     lost = Mark(id="lost", spans=(), quotes=("gone",), label=None, unlocated="not found")
     return [
@@ -45,23 +45,23 @@ def marked() -> list[StudyItem]:
         Annotator(id="machine", kind="llm"),
         Annotator(id="rules", kind="detector"),
         Annotator(id="bad", kind="human", excluded=EXCLUDED),
-        annotation("a1", "worker-one", marks=(mark("m1", 0), mark("m2", 4, "redundant"), lost)),
-        annotation("a2", "worker-two", marks=(mark("m3", 0),), document="d2"),
-        annotation("a3", "machine", marks=(mark("m4", 8),)),
-        annotation("a4", "rules", marks=(mark("m5", 8),)),
-        annotation("a5", "bad", marks=(mark("m6", 8),)),
-        annotation("a6", "worker-one", marks=(mark("m7", 8),), document="d2", status="draft"),
-        annotation("a7", "worker-two", marks=(mark("m8", 8),), excluded=EXCLUDED),
+        make_annotation("a1", "worker-one", marks=(make_mark("m1", 0), make_mark("m2", 4, "redundant"), lost)),
+        make_annotation("a2", "worker-two", marks=(make_mark("m3", 0),), document="d2"),
+        make_annotation("a3", "machine", marks=(make_mark("m4", 8),)),
+        make_annotation("a4", "rules", marks=(make_mark("m5", 8),)),
+        make_annotation("a5", "bad", marks=(make_mark("m6", 8),)),
+        make_annotation("a6", "worker-one", marks=(make_mark("m7", 8),), document="d2", status="draft"),
+        make_annotation("a7", "worker-two", marks=(make_mark("m8", 8),), excluded=EXCLUDED),
     ]
 
 
 @pytest.fixture
 def items() -> list[StudyItem]:
-    return marked()
+    return make_audit_study()
 
 
-def judge(client: Client, answer: dict[str, Any]) -> list[Any]:
-    """Judge all there is; returns the tasks."""
+def judge_all(client: Client, answer: dict[str, Any]) -> list[Any]:
+    """Judge all available work, and return the tasks."""
     met = []
     while (now := client.post("/api/next").json())["task"]:
         met.append(now["task"])
@@ -79,19 +79,19 @@ def test_every_mark_is_judged_twice_and_never_by_who_made_it(store: Store) -> No
     for name, token in links.items():
         client = Client(store).join_study(token)
         of = client.get("/api/me").json()["of"]
-        met = judge(client, {"verdict": "legitimate"})
+        met = judge_all(client, {"verdict": "legitimate"})
         assert len(met) == of <= (2 if name == "worker-one" else 4)
         assert [task["number"] for task in met] == list(range(1, of + 1))
-    done = store.annotations(tables.annotation.c.protocol == "audit@1")
+    done = store.read_annotations(tables.annotation.c.protocol == "audit@1")
     assert Counter(each.about for each in done) == {"m1": 2, "m2": 2, "m3": 2, "m4": 2}
     assert {each.about for each in done if each.annotator == "worker-one"} <= {"m3", "m4"}
     assert {each.document for each in done if each.about == "m3"} == {"d2"}
-    assert [each for each in check(store.study()) if each.level == "error"] == []
+    assert [each for each in check_study(store.read_study()) if each.level == "error"] == []
     assert Client(store).join_study().post("/api/next").json()["why"] == "none-now"
 
 
 def test_a_mark_is_shown_with_what_was_said_and_not_who_said_it(client: Client) -> None:
-    met = judge(client.join_study(), {"verdict": "artefact"})
+    met = judge_all(client.join_study(), {"verdict": "artefact"})
     assert len(met) == 4
     for task in met:
         about = task["about"]
@@ -107,8 +107,8 @@ def test_a_mark_is_shown_with_what_was_said_and_not_who_said_it(client: Client) 
 
 
 def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client) -> None:
-    met = judge(client.join_study(), {"verdict": "legitimate"})
-    done = client.store.annotations(tables.annotation.c.protocol == "audit@1")
+    met = judge_all(client.join_study(), {"verdict": "legitimate"})
+    done = client.store.read_annotations(tables.annotation.c.protocol == "audit@1")
     cell = {"m1": "commonsense/gpt", "m2": "redundant/gpt", "m3": "commonsense/other", "m4": "commonsense/gpt"}
     order = [cell[each.about or ""] for each in sorted(done, key=lambda each: int(str(each.meta["order"])))]
     assert len(met) == 4
@@ -117,16 +117,16 @@ def test_what_is_judged_first_is_balanced_over_labels_and_systems(client: Client
 
 def test_work_handed_in_later_is_judged_too_and_excluded_work_no_more(store: Store) -> None:
     client = Client(store).join_study()
-    store.change_study_sync(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
+    store.run_study_change_sync(researcher_actions_storage.exclude_annotator, "ann", "worker-one", "test")
     assert client.get("/api/me").json()["of"] == 2
-    store.change_study_sync(researcher_actions_storage.restore_annotation, "ann", "a7")
+    store.run_study_change_sync(researcher_actions_storage.restore_annotation, "ann", "a7")
     assert client.get("/api/me").json()["of"] == 3
 
 
 def test_a_sample_of_documents_can_be_named(store: Store) -> None:
     settings = store.head.settings.model_copy(update={"meta": {"documents": ["d2"]}})
-    store.change_study_sync(researcher_actions_storage.set_settings, "ann", settings)
-    assert len(judge(Client(store).join_study(), {"verdict": "legitimate"})) == 1
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "ann", settings)
+    assert len(judge_all(Client(store).join_study(), {"verdict": "legitimate"})) == 1
 
 
 class TestExplanations:
@@ -145,22 +145,25 @@ class TestExplanations:
             comments,
             Document(id="d1", text=TEXT),
             *(Annotator(id=f"worker-{n}", kind="human") for n in range(4)),
-            *(annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@2") for n, each in enumerate(said)),
+            *(
+                make_annotation(f"a{n}", f"worker-{n}", answers=each, protocol="turing@2")
+                for n, each in enumerate(said)
+            ),
         ]
 
     def test_only_what_was_explained_is_coded_by_two(self, store: Store) -> None:
         for _ in range(3):
             client = Client(store).join_study()
             client.post("/api/next")
-        met = judge(client.join_study(), {"codes": ["genre", "grammar"]})
+        met = judge_all(client.join_study(), {"codes": ["genre", "grammar"]})
         assert len(met) <= 2
         client = Client(store).join_study()
-        done = [each.about for each in store.annotations(tables.annotation.c.protocol == "comments@1")]
+        done = [each.about for each in store.read_annotations(tables.annotation.c.protocol == "comments@1")]
         assert set(done) == {"a0", "a1"}
         assert max(Counter(done).values()) <= 2
 
     def test_the_rating_is_said_in_words_beside_the_explanation(self, client: Client) -> None:
-        met = judge(client.join_study(), {"codes": ["genre"]})
+        met = judge_all(client.join_study(), {"codes": ["genre"]})
         said = {task["about"]["said"][0]["answer"]: task["about"]["said"][1]["answer"] for task in met}
         assert said == {"Definitely human": "It is about a hat.", "Possibly machine": "Fewer hats."}
         assert all(task["text"] == TEXT and task["about"]["marks"] == [] for task in met)

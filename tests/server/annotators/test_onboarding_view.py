@@ -1,4 +1,4 @@
-"""The whole way over HTTP: pages, exercises, the test and its result, on both databases."""
+"""Tests of the onboarding over HTTP: pages, exercises, the qualification and its result, on both databases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from finecomb.collection.database.store import Store
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Document, Settings
 from finecomb.core.study import StudyItem
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from tests.databases import KINDS, Client, FakeClock, new_study_location, open_test_store
 from tests.onboarding_client import (
     complete_onboarding,
@@ -33,28 +33,28 @@ TEXTS = [
 ]
 
 
-def examined(name: str = "accuracy", attempts: int = 2) -> Protocol:
+def protocol_with_attempts(name: str = "accuracy", attempts: int = 2) -> Protocol:
     found = protocols.load(name)
     assert found.qualification is not None
     test = found.qualification.model_copy(update={"attempts": attempts})
     return Protocol.model_validate({**found.model_dump(), "qualification": test.model_dump()})
 
 
-def study(protocol: Protocol, **settings: Any) -> list[StudyItem]:
+def make_study(protocol: Protocol, **settings: Any) -> list[StudyItem]:
     return [Settings(protocols=(protocol.id,), **settings), protocol, *TEXTS]
 
 
 @pytest.fixture
 def items() -> list[StudyItem]:
-    return study(examined())
+    return make_study(protocol_with_attempts())
 
 
-def person(store: Store) -> Annotator:
-    (found,) = store.annotators()
+def read_annotator(store: Store) -> Annotator:
+    (found,) = store.read_annotators()
     return found
 
 
-def answers(client: Client) -> dict[str, Any]:
+def get_valid_survey_answers(client: Client) -> dict[str, Any]:
     page = next_step(client)["page"]
     assert page["kind"] == "survey"
     return valid_survey_answers(page)
@@ -65,7 +65,7 @@ def test_every_protocol_can_be_gone_from_link_to_text(name: str, tmp_path: Path)
     asked = protocols.load(name)
     if asked.work.unit in ("annotation", "mark"):
         pytest.skip("judges other people's work: see test_judged_work")
-    with open_test_store(new_study_location("sqlite", tmp_path), study(asked), FakeClock()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), make_study(asked), FakeClock()) as store:
         client = Client(store).join_study()
         now, met = complete_onboarding(client, asked)
         assert now["task"]["phase"] == "work"
@@ -74,17 +74,17 @@ def test_every_protocol_can_be_gone_from_link_to_text(name: str, tmp_path: Path)
         assert ("survey" in kinds) == bool(asked.survey)
         assert kinds.count("task") == len(asked.practice_documents)
         assert [each["practice"]["number"] for each in met if "practice" in each][:1] in ([], [1])
-        assert check(store.study()) == []
+        assert check_study(store.read_study()) == []
         legs = client.get("/api/me").json()["way"]
         assert [each["state"] for each in legs] == ["done"] * (len(legs) - 1) + ["now"]
 
 
 def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Client, clock: FakeClock) -> None:
     client.join_study()
-    said = answers(client)
+    said = get_valid_survey_answers(client)
     clock.now += 20
     assert submit_step(client, "survey", said, active=1e6)[0] == 200
-    one = person(client.store)
+    one = read_annotator(client.store)
     assert one.survey == said
     step = next(each for each in one.meta["steps"] if each["step"] == "survey")  # type: ignore[union-attr, index, call-overload]
     assert step == {
@@ -98,23 +98,23 @@ def test_what_was_shown_and_answered_is_kept_with_times_and_version(client: Clie
 
 def test_a_survey_needs_its_answers_and_no_others(client: Client) -> None:
     client.join_study()
-    said = answers(client)
-    asked = [each.name for each in examined().survey if each.required]
+    said = get_valid_survey_answers(client)
+    asked = [each.name for each in protocol_with_attempts().survey if each.required]
     code, answer = submit_step(client, "survey")
     assert (code, answer["code"], answer["missing"]) == (409, "incomplete", [f"steps/survey: {name}" for name in asked])
     assert submit_step(client, "survey", said | {"shoe_size": 40})[1]["code"] == "refused"
     assert "expected" in submit_step(client, "survey", said | {asked[0]: "perhaps"})[1]["say"]
-    assert person(client.store).survey == {}
+    assert read_annotator(client.store).survey == {}
     assert submit_step(client, "survey", said)[0] == 200
 
 
 def test_a_step_said_twice_counts_once_and_one_of_the_future_is_refused(client: Client) -> None:
     client.join_study()
-    said = answers(client)
+    said = get_valid_survey_answers(client)
     assert submit_step(client, "instructions")[1]["code"] == "not-allowed"
     assert submit_step(client, "survey", said)[0] == 200
     assert submit_step(client, "survey", said | {"gender": "other"})[0] == 200
-    assert person(client.store).survey == said
+    assert read_annotator(client.store).survey == said
     assert submit_step(client, "training")[1]["code"] == "not-allowed"
     assert submit_step(client, "instructions")[1]["code"] == "not-allowed"  # it has not been shown yet
     for strange in ("result-1", "nowhere", "%00", "x" * 65):
@@ -123,7 +123,7 @@ def test_a_step_said_twice_counts_once_and_one_of_the_future_is_refused(client: 
 
 
 def test_leaving_and_returning_on_another_device_goes_on_where_one_was(store: Store) -> None:
-    asked = examined()
+    asked = protocol_with_attempts()
     (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
     here, there = Client(store).join_study(link.token), Client(store).join_study(link.token)
     while not (now := next_step(here))["task"]:
@@ -149,7 +149,7 @@ def test_an_exercise_waits_however_long(store: Store, clock: FakeClock) -> None:
     assert client.save(now["task"]["id"], "answers", {"no_errors": True})[0] == 200
     assert client.get(f"/api/tasks/{now['task']['id']}").json()["lease"] is None
     other = Client(store).join_study()
-    complete_onboarding(other, examined())
+    complete_onboarding(other, protocol_with_attempts())
     assert client.finish(now["task"]["id"])[0] == 200
 
 
@@ -157,7 +157,7 @@ def test_an_exercise_waits_however_long(store: Store, clock: FakeClock) -> None:
 
 
 def test_failing_retrying_and_passing(client: Client) -> None:
-    asked = examined()
+    asked = protocol_with_attempts()
     client.join_study()
     now = None
     while not now or not now["page"] or now["page"]["kind"] != "result":
@@ -170,7 +170,7 @@ def test_failing_retrying_and_passing(client: Client) -> None:
     assert (result["passed"], result["score"], result["attempt"], result["attempts"]) == (False, 0, 1, 2)
     assert (result["precision"], [part["points"] for part in result["parts"]]) == (None, [0])
     assert client.get("/api/me").json()["ending"] is None
-    one = person(client.store)
+    one = read_annotator(client.store)
     assert one.qualification is not None
     assert (one.qualification.passed, [each.score for each in one.qualification.attempts]) == (False, [0])
     complete_page(client, now["page"])
@@ -180,17 +180,17 @@ def test_failing_retrying_and_passing(client: Client) -> None:
     assert {each["round"] for each in met if "round" in each} == {1}
     result = met[-1]["result"]
     assert (result["passed"], result["score"], result["attempt"], result["precision"]) == (True, 100, 2, 1)
-    one = person(client.store)
+    one = read_annotator(client.store)
     assert one.qualification is not None
     assert [(each.round, each.score) for each in one.qualification.attempts] == [(0, 0), (1, 100)]
     assert (one.qualification.score, one.qualification.passed) == (100, True)
-    rounds = [each.round for each in client.store.annotations(tables.annotation.c.phase == "qualification")]
+    rounds = [each.round for each in client.store.read_annotations(tables.annotation.c.phase == "qualification")]
     assert sorted(rounds) == [0, 1]
-    assert check(client.store.study()) == []
+    assert check_study(client.store.read_study()) == []
 
 
 def test_who_fails_for_good_is_told_so_and_gets_a_code_of_their_own(client: Client) -> None:
-    now, met = complete_onboarding(client.join_study(), examined(), knows_nothing)
+    now, met = complete_onboarding(client.join_study(), protocol_with_attempts(), knows_nothing)
     assert now == {"task": None, "page": None, "why": "screened-out"}
     assert [each["result"]["passed"] for each in met if each.get("result")] == [False, False]
     me = client.get("/api/me").json()
@@ -201,9 +201,9 @@ def test_who_fails_for_good_is_told_so_and_gets_a_code_of_their_own(client: Clie
 
 
 def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
-    asked = examined("scarecrow", 1)
+    asked = protocol_with_attempts("scarecrow", 1)
     with open_test_store(
-        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+        new_study_location("sqlite", tmp_path), make_study(asked, skip=("training",)), FakeClock()
     ) as store:
         (link,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1)
         client = Client(store).join_study(link.token)
@@ -215,7 +215,7 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
             else:
                 solve_exercise(client, asked, now["task"])
                 done += 1
-        assert person(store).qualification is None
+        assert read_annotator(store).qualification is None
         now, met = complete_onboarding(Client(store).join_study(link.token), asked)
         assert now["task"]["phase"] == "work"
         result = met[-1]["result"]
@@ -232,9 +232,9 @@ def test_leaving_during_an_attempt_does_not_use_it_up(tmp_path: Path) -> None:
 
 
 def test_one_mark_short_costs_what_the_part_says(tmp_path: Path) -> None:
-    asked = examined("scarecrow", 1)
+    asked = protocol_with_attempts("scarecrow", 1)
     with open_test_store(
-        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+        new_study_location("sqlite", tmp_path), make_study(asked, skip=("training",)), FakeClock()
     ) as store:
         client = Client(store).join_study()
         _, met = complete_onboarding(
@@ -252,11 +252,11 @@ def test_one_mark_short_costs_what_the_part_says(tmp_path: Path) -> None:
         assert spans == sorted(spans)
 
 
-# --- what is said about it ---------------------------------------------------------------------------------------
+# --- feedback ----------------------------------------------------------------------------------------------------
 
 
-def until_task(client: Client, asked: Protocol, phase: str) -> Any:
-    """The first task of a phase."""
+def advance_to_task(client: Client, asked: Protocol, phase: str) -> Any:
+    """Advance to the first task of a phase and return it."""
     while True:
         now = next_step(client)
         if now["page"]:
@@ -267,54 +267,54 @@ def until_task(client: Client, asked: Protocol, phase: str) -> Any:
             solve_exercise(client, asked, now["task"])
 
 
-def told(client: Client, task: Any) -> Any:
+def get_feedback(client: Client, task: Any) -> Any:
     answer = client.get(f"/api/tasks/{task['id']}/feedback")
     return answer.status_code, answer.json()
 
 
 def test_solutions_are_shown_after_training_each_and_after_the_whole_test(client: Client) -> None:
-    asked = examined()
-    task = until_task(client.join_study(), asked, "training")
-    assert told(client, task)[1]["code"] == "not-allowed"
+    asked = protocol_with_attempts()
+    task = advance_to_task(client.join_study(), asked, "training")
+    assert get_feedback(client, task)[1]["code"] == "not-allowed"
     solve_exercise(client, asked, task, lambda _, n: n == 0)
-    code, found = told(client, task)
+    code, found = get_feedback(client, task)
     exercise = find_exercise(client, asked, task)
     assert (code, found["points"], found["of"], found["right"]) == (200, 0, 0, False)
     assert [each["mark"] is None for each in found["solutions"]].count(False) == 1
     assert {each["why"] for each in found["solutions"]} == {each.why for each in exercise.solutions}  # type: ignore[union-attr]
-    assert client.finish(task["id"], verb="reopen")[1]["say"] == "An exercise that was handed in stays as it is."
-    task = until_task(client, asked, "qualification")
-    assert told(client, task)[1]["code"] == "not-allowed"
+    assert client.finish(task["id"], verb="reopen")[1]["say"] == "Submitted exercises cannot be changed."
+    task = advance_to_task(client, asked, "qualification")
+    assert get_feedback(client, task)[1]["code"] == "not-allowed"
     text = client.get(f"/api/tasks/{task['id']}").text
     assert not any(each.why and each.why in text for each in asked.qualification.parts[0].exercises[0].solutions)  # type: ignore[union-attr]
     solve_exercise(client, asked, task)
-    code, found = told(client, task)
+    code, found = get_feedback(client, task)
     assert (code, found["points"], found["right"], found["extra"]) == (200, 100, True, [])
     now, _ = complete_onboarding(client, asked)
-    assert told(client, now["task"])[1]["code"] == "not-allowed"
+    assert get_feedback(client, now["task"])[1]["code"] == "not-allowed"
     other = Client(client.store).join_study()
-    assert told(other, task)[1]["code"] == "not-found"
+    assert get_feedback(other, task)[1]["code"] == "not-found"
 
 
 def test_answers_can_be_verified_before_they_are_handed_in(tmp_path: Path) -> None:
     asked = protocols.load("sections")
-    with open_test_store(new_study_location("sqlite", tmp_path), study(asked), FakeClock()) as store:
+    with open_test_store(new_study_location("sqlite", tmp_path), make_study(asked), FakeClock()) as store:
         client = Client(store).join_study()
-        task = until_task(client, asked, "training")
+        task = advance_to_task(client, asked, "training")
         assert task["practice"]["verify"] is True
-        code, found = told(client, task)
+        code, found = get_feedback(client, task)
         assert (code, found["right"], len(found["units"])) == (200, False, len(task["parts"]))
         solve_exercise(client, asked, task)
-        assert told(client, task)[1]["right"] is True
+        assert get_feedback(client, task)[1]["right"] is True
 
 
 def test_a_question_asks_only_itself(tmp_path: Path) -> None:
-    asked = examined("scarecrow", 1)
+    asked = protocol_with_attempts("scarecrow", 1)
     with open_test_store(
-        new_study_location("sqlite", tmp_path), study(asked, skip=("training",)), FakeClock()
+        new_study_location("sqlite", tmp_path), make_study(asked, skip=("training",)), FakeClock()
     ) as store:
         client = Client(store).join_study()
-        while not (task := until_task(client, asked, "qualification"))["practice"]["question"]:
+        while not (task := advance_to_task(client, asked, "qualification"))["practice"]["question"]:
             solve_exercise(client, asked, task)
         (start, end), text = task["practice"]["spans"][0], task["text"]
         assert text[start:end] == find_exercise(client, asked, task).quote  # type: ignore[union-attr]
@@ -325,41 +325,43 @@ def test_a_question_asks_only_itself(tmp_path: Path) -> None:
         assert client.finish(task["id"])[1]["missing"] == ["answers/text: answer"]
 
 
-# --- what researchers do meanwhile -------------------------------------------------------------------------------
+# --- changes by researchers --------------------------------------------------------------------------------------
 
 
 def test_who_is_excluded_in_mid_way_gets_nothing_more(client: Client) -> None:
-    asked = examined()
-    task = until_task(client.join_study(), asked, "training")
-    client.store.change_study_sync(
-        researcher_actions_storage.exclude_annotator, "ann", person(client.store).id, "scripted"
+    asked = protocol_with_attempts()
+    task = advance_to_task(client.join_study(), asked, "training")
+    client.store.run_study_change_sync(
+        researcher_actions_storage.exclude_annotator, "ann", read_annotator(client.store).id, "scripted"
     )
     assert next_step(client) == {"task": None, "page": None, "why": "ended"}
     assert client.save(task["id"], "answers", {"no_errors": True})[1]["code"] == "not-allowed"
     assert submit_step(client, "survey")[1]["code"] == "not-allowed"
-    client.store.change_study_sync(researcher_actions_storage.restore_annotator, "ann", person(client.store).id)
+    client.store.run_study_change_sync(
+        researcher_actions_storage.restore_annotator, "ann", read_annotator(client.store).id
+    )
     assert next_step(client)["task"]["id"] == task["id"]
 
 
 def test_who_took_part_gets_a_code_when_the_study_closes(client: Client) -> None:
     client.join_study()
-    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "closed")
+    client.store.run_study_change_sync(researcher_actions_storage.set_study_status, "ann", "closed")
     assert client.get("/api/me").json()["ending"] is None  # nothing was done
-    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
-    until_task(client, examined(), "qualification")
+    client.store.run_study_change_sync(researcher_actions_storage.set_study_status, "ann", "open")
+    advance_to_task(client, protocol_with_attempts(), "qualification")
     assert client.get("/api/me").json()["ending"] is None
-    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "closed")
+    client.store.run_study_change_sync(researcher_actions_storage.set_study_status, "ann", "closed")
     assert client.get("/api/me").json()["ending"]["code"]
 
 
 def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) -> None:
-    asked = examined()
+    asked = protocol_with_attempts()
     items: list[StudyItem] = [Settings(protocols=(asked.id,), annotators=1), asked, TEXTS[0]]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         first, second = Client(store).join_study(), Client(store).join_study()
         task = complete_onboarding(first, asked)[0]["task"]
         assert complete_onboarding(second, asked)[0]["why"] == "none-now"
-        assert second.get("/api/me").json()["ending"] is None  # it may yet be given back
+        assert second.get("/api/me").json()["ending"] is None  # a text may still become available
         first.submit_without_errors(task["id"])
         assert second.get("/api/me").json()["ending"]["code"]
 
@@ -367,43 +369,45 @@ def test_who_passed_while_others_took_the_last_text_gets_a_code(tmp_path: Path) 
 @pytest.mark.parametrize("state", ["paused", "closed"])
 def test_a_study_that_stands_still_does_so_on_the_whole_way(client: Client, state: Any) -> None:
     client.join_study()
-    said = answers(client)
-    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", state)
+    said = get_valid_survey_answers(client)
+    client.store.run_study_change_sync(researcher_actions_storage.set_study_status, "ann", state)
     assert next_step(client)["why"] == state
     assert submit_step(client, "survey", said)[1]["code"] == state
-    client.store.change_study_sync(researcher_actions_storage.set_state, "ann", "open")
+    client.store.run_study_change_sync(researcher_actions_storage.set_study_status, "ann", "open")
     assert submit_step(client, "survey", said)[0] == 200
 
 
 def test_a_new_version_in_mid_way_starts_the_way_anew_and_keeps_what_was_done(client: Client) -> None:
-    asked = examined()
-    task = until_task(client.join_study(), asked, "qualification")
+    asked = protocol_with_attempts()
+    task = advance_to_task(client.join_study(), asked, "qualification")
     later = Protocol.model_validate({**asked.model_dump(), "version": "3"})
-    client.store.change_study_sync(researcher_actions_storage.add_protocol, "ann", later)
+    client.store.run_study_change_sync(researcher_actions_storage.add_and_activate_protocol, "ann", later)
     page = next_step(client)["page"]
-    assert (page["step"], page["answers"]) == ("survey", dict(person(client.store).survey))
-    assert submit_step(client, "part-1-1")[1]["code"] == "not-allowed"  # of the old one
+    assert (page["step"], page["answers"]) == ("survey", dict(read_annotator(client.store).survey))
+    assert submit_step(client, "part-1-1")[1]["code"] == "not-allowed"  # a step of the old protocol
     solve_exercise(client, asked, task)
-    assert person(client.store).qualification is None  # the old test decides nothing any more
+    assert read_annotator(client.store).qualification is None  # the old qualification no longer decides anything
     now, _ = complete_onboarding(client, later)
     assert now["task"]["phase"] == "work"
-    steps = [(each["step"], each["protocol"]) for each in person(client.store).meta["steps"]]  # type: ignore[union-attr, index, call-overload]
+    steps = [(each["step"], each["protocol"]) for each in read_annotator(client.store).meta["steps"]]  # type: ignore[union-attr, index, call-overload]
     assert ("instructions", "accuracy@2") in steps
     assert ("instructions", "accuracy@3") in steps
-    assert check(client.store.study()) == []
+    assert check_study(client.store.read_study()) == []
 
 
 def test_imported_practice_counts_and_can_be_gone_on_with(store: Store, tmp_path: Path) -> None:
-    asked = examined()
+    asked = protocol_with_attempts()
     client = Client(store).join_study()
-    task = until_task(client, asked, "qualification")
+    task = advance_to_task(client, asked, "qualification")
     words = {"spans": [[0, 3]], "quotes": [task["text"][:3]], "label": None}
     client.save(task["id"], "marks/half-done", words)
     for kind in KINDS:
         folder = tmp_path / kind
         folder.mkdir()
-        with open_test_store(new_study_location(kind, folder), list(store.items()), FakeClock()) as copy:
-            (link,) = copy.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 0, [person(copy).id])
+        with open_test_store(new_study_location(kind, folder), list(store.iter_records()), FakeClock()) as copy:
+            (link,) = copy.run_job_sync(
+                researcher_actions_storage.create_personal_links, "tests", 0, [read_annotator(copy).id]
+            )
             again = Client(copy).join_study(link.token)
             now = next_step(again)["task"]
             assert (now["id"], [each["id"] for each in now["marks"]]) == (task["id"], ["half-done"])
@@ -413,7 +417,7 @@ def test_imported_practice_counts_and_can_be_gone_on_with(store: Store, tmp_path
 
 
 def test_nothing_on_the_way_tells_where_texts_come_from(client: Client) -> None:
-    now, met = complete_onboarding(client.join_study(), examined())
+    now, met = complete_onboarding(client.join_study(), protocol_with_attempts())
     said = str([now, met, client.get("/api/me").json()])
     assert "secret" not in said
 
@@ -421,7 +425,7 @@ def test_nothing_on_the_way_tells_where_texts_come_from(client: Client) -> None:
 @pytest.fixture(scope="module")
 def arms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with open_test_store(
-        new_study_location("sqlite", tmp_path_factory.mktemp("arms")), study(protocols.load("turing")), FakeClock()
+        new_study_location("sqlite", tmp_path_factory.mktemp("arms")), make_study(protocols.load("turing")), FakeClock()
     ) as it:
         yield it
 
@@ -432,7 +436,7 @@ def test_each_arm_of_an_experiment_has_its_own_practice(arms: Store) -> None:
     for _ in range(4):
         client = Client(arms).join_study()
         me = client.get("/api/me").json()["annotator"]
-        condition = next(each.condition for each in arms.annotators() if each.id == me)
+        condition = next(each.condition for each in arms.read_annotators() if each.id == me)
         _, met = complete_onboarding(client, asked)
         seen[condition] = next(each for each in met if each["kind"] == "examples")
     assert set(seen) == {each.name for each in asked.conditions}

@@ -1,4 +1,4 @@
-"""From a recruiting platform and back: who comes in, as whom, and what they take back."""
+"""Tests of arrivals from recruiting platforms and of the way back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ONE_TEXT = Work(texts=1, once=True)
 
 @pytest.fixture
 def items() -> list[StudyItem]:
-    """A study in which everybody gets one text and may take part once."""
+    """A study in which each person gets one text and may take part once."""
     settings, protocol, *documents = demo_items()
     assert isinstance(settings, Settings)
     assert isinstance(protocol, Protocol)
@@ -46,77 +46,77 @@ def items() -> list[StudyItem]:
     return [settings.model_copy(update={"skip": skipped, "annotators": 50}), asked, *documents]
 
 
-def recruit(store: Store, recruitment: Recruitment) -> None:
+def set_recruitment(store: Store, recruitment: Recruitment) -> None:
     settings = store.head.settings.model_copy(update={"recruitment": recruitment})
-    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "tests", settings)
 
 
-def path(store: Store, more: str = "") -> str:
-    return f"/api/join/{access_storage.open_link_token(store)}{more}"
+def join_path(store: Store, more: str = "") -> str:
+    return f"/api/join/{access_storage.get_open_link_token(store)}{more}"
 
 
 def join(store: Store, asked: dict[str, str], client: Client | None = None) -> tuple[Client, str]:
     client = client or Client(store)
-    answer = client.post(path(store), params=asked)
+    answer = client.post(join_path(store), params=asked)
     assert answer.status_code == 200, answer.text
     client.headers[CSRF_HEADER] = answer.json()["csrf"]
     return client, answer.json()["annotator"]
 
 
-def refused(answer: Any, code: str = "not-allowed") -> str:
+def require_error(answer: Any, code: str = "not-allowed") -> str:
     assert answer.json()["code"] == code, answer.text
     return str(answer.json()["say"])
 
 
-def came(store: Store) -> list[Arrival]:
+def read_arrivals(store: Store) -> list[Arrival]:
     with store.database.read_transaction() as transaction:
         return arrivals_storage.read_all_arrivals(store, transaction)
 
 
-# --- coming in ---------------------------------------------------------------------------------------------------
+# --- sign-in -----------------------------------------------------------------------------------------------------
 
 
 def test_a_platforms_ids_are_ignored_unless_the_study_recruits_there(store: Store) -> None:
     join(store, PID)
-    recruit(store, TURK)
-    refused(Client(store).post(path(store), params=PID))
-    assert [each.source.worker for each in came(store)] == [""]
+    set_recruitment(store, TURK)
+    require_error(Client(store).post(join_path(store), params=PID))
+    assert [each.source.worker for each in read_arrivals(store)] == [""]
 
 
 def test_a_worker_comes_back_from_another_browser_only_when_a_researcher_lets_them(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     _, first = join(store, PID)
-    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
+    assert "another browser" in require_error(Client(store).post(join_path(store), params=PID), "other-browser")
     released = Client(store).sign_in_researcher().delete("/api/admin/annotator/browser", params={"id": first})
     assert released.status_code == 200
     _, again = join(store, PID)
-    assert "another browser" in refused(Client(store).post(path(store), params=PID), "other-browser")
+    assert "another browser" in require_error(Client(store).post(join_path(store), params=PID), "other-browser")
     _, other = join(store, PID | {"PROLIFIC_PID": "5f2bbb"})
     assert first == again != other
-    assert {each.platform for each in store.annotators() if each.id in (first, other)} == {"prolific"}
+    assert {each.platform for each in store.read_annotators() if each.id in (first, other)} == {"prolific"}
 
 
 def test_another_id_in_the_same_browser_is_somebody_else_and_leaves_a_trace(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     client, first = join(store, PID)
     _, second = join(store, PID | {"PROLIFIC_PID": "5f2bbb"}, client)
     assert first != second
-    one, two = came(store)
+    one, two = read_arrivals(store)
     assert one.source.device == two.source.device != ""
 
 
 def test_the_code_of_the_first_browser_opens_the_second(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     first, who = join(store, PID)
     code = first.get("/api/me").json()["code"]
     assert len(code) == 8
     second = Client(store)
-    answer = second.post(path(store), params=PID | {"code": "AAAAAAAA"})
+    answer = second.post(join_path(store), params=PID | {"code": "AAAAAAAA"})
     assert (answer.status_code, answer.json()["code"]) == (403, "other-browser")
-    assert second.post(path(store), params=PID | {"code": f" {code.lower()} "}).json()["annotator"] == who
-    assert second.get("/api/me").json()["code"] != code  # the second browser is the one now
-    assert Client(store).post(path(store), params=PID | {"code": code}).status_code == 403
-    guesses = [Client(store).post(path(store), params=PID | {"code": str(n)}).status_code for n in range(10)]
+    assert second.post(join_path(store), params=PID | {"code": f" {code.lower()} "}).json()["annotator"] == who
+    assert second.get("/api/me").json()["code"] != code  # now bound to the second browser
+    assert Client(store).post(join_path(store), params=PID | {"code": code}).status_code == 403
+    guesses = [Client(store).post(join_path(store), params=PID | {"code": str(n)}).status_code for n in range(10)]
     assert guesses[0] == 403
     assert guesses[-1] == 429
 
@@ -126,12 +126,12 @@ def test_who_came_by_a_link_of_ours_has_no_code(store: Store) -> None:
 
 
 def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     client, first = join(store, PID)
     assert join(store, PID, client)[1] == first
-    assert len(came(store)) == 1
+    assert len(read_arrivals(store)) == 1
     assert join(store, PID | {"SESSION_ID": "se2"}, client)[1] == first
-    assert [each.source.session for each in came(store)] == ["se1", "se2"]
+    assert [each.source.session for each in read_arrivals(store)] == ["se1", "se2"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -147,14 +147,14 @@ def test_coming_back_in_the_same_browser_is_no_new_arrival(store: Store) -> None
     ],
 )
 def test_an_edited_address_is_refused_in_words(store: Store, method: str, asked: dict[str, str]) -> None:
-    recruit(store, PROLIFIC)
-    say = refused(Client(store).request(method, path(store), params=asked))
-    assert say == "This address does not say who you are. Go back to Prolific and open the study from there."
-    assert came(store) == []
+    set_recruitment(store, PROLIFIC)
+    say = require_error(Client(store).request(method, join_path(store), params=asked))
+    assert say == "This link does not identify you. Go back to Prolific and open the study from there."
+    assert read_arrivals(store) == []
 
 
 def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     (made,) = store.run_job_sync(researcher_actions_storage.create_personal_links, "tests", 1, ())
     client = Client(store).join_study(made.token)
     assert client.get("/api/me").json()["annotator"] == made.annotator
@@ -162,46 +162,46 @@ def test_a_personal_link_needs_no_id_of_a_platform(store: Store) -> None:
 
 
 def test_a_preview_shows_and_does_not_start(store: Store) -> None:
-    recruit(store, TURK)
+    set_recruitment(store, TURK)
     looking = {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "3HIT"}
-    assert Client(store).get(path(store), params=looking).json()["preview"]
-    assert "Accept the task" in refused(Client(store).post(path(store), params=looking))
-    assert not Client(store).get(path(store), params=HIT).json()["preview"]
+    assert Client(store).get(join_path(store), params=looking).json()["preview"]
+    assert "Accept the task" in require_error(Client(store).post(join_path(store), params=looking))
+    assert not Client(store).get(join_path(store), params=HIT).json()["preview"]
 
 
 def test_who_finished_cannot_take_part_again_where_everybody_may_once(store: Store) -> None:
-    recruit(store, TURK)
+    set_recruitment(store, TURK)
     client, first = join(store, HIT)
-    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # gave it back and took it up again
+    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # returned the task and accepted it again
     client.submit_without_errors(client.next_task()["id"])
-    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # to fetch the code
-    say = refused(client.post(path(store), params=HIT | {"assignmentId": "3THIRD"}))
-    assert say.startswith("You have taken part in this study before")
+    assert join(store, HIT | {"assignmentId": "3SECOND"}, client)[1] == first  # to get the completion code
+    say = require_error(client.post(join_path(store), params=HIT | {"assignmentId": "3THIRD"}))
+    assert say.startswith("You have already taken part in this study")
     assert "Mechanical Turk" in say
 
 
 def test_by_the_open_link_a_browser_takes_part_once(store: Store) -> None:
     client = Client(store).join_study()
-    (first,) = came(store)
+    (first,) = read_arrivals(store)
     client.post("/api/leave")
     assert join(store, {}, client)[1] == first.annotator
     assert join(store, {})[1] != first.annotator
 
 
 def test_starting_is_agreeing_and_is_kept_once(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     client, who = join(store, PID)
     join(store, PID | {"SESSION_ID": "se2"}, client)
-    one = next(each for each in store.annotators() if each.id == who)
+    one = next(each for each in store.read_annotators() if each.id == who)
     assert one.meta["steps"] == [
         {"step": "consent", "protocol": "scarecrow@2", "done": "2023-11-14T22:13:20Z"},
     ]
 
 
 def test_who_does_not_agree_takes_a_code_back_and_leaves_nothing(store: Store) -> None:
-    recruit(store, PROLIFIC)
-    people_before = store.annotators()
-    ending = Client(store).post(path(store, "/decline"), params=PID).json()
+    set_recruitment(store, PROLIFIC)
+    people_before = store.read_annotators()
+    ending = Client(store).post(join_path(store, "/decline"), params=PID).json()
     assert ending == {
         "why": "no-consent",
         "code": "NO1",
@@ -209,12 +209,12 @@ def test_who_does_not_agree_takes_a_code_back_and_leaves_nothing(store: Store) -
         "form": {},
         "more": False,
     }
-    assert (store.annotators(), came(store)) == (people_before, [])
-    refused(Client(store).post("/api/join/wrong/decline"), "not-found")
-    refused(Client(store).post(path(store, "/decline"), headers={"sec-fetch-site": "cross-site"}))
+    assert (store.read_annotators(), read_arrivals(store)) == (people_before, [])
+    require_error(Client(store).post("/api/join/wrong/decline"), "not-found")
+    require_error(Client(store).post(join_path(store, "/decline"), headers={"sec-fetch-site": "cross-site"}))
 
 
-# --- what is believed --------------------------------------------------------------------------------------------
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -266,28 +266,30 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         Recruitment.model_validate(wrong)
 
 
-# --- traces ------------------------------------------------------------------------------------------------------
+# --- devices and addresses ---------------------------------------------------------------------------------------
 
 
-def from_address(store: Store, host: str) -> str:
+def join_from_address(store: Store, host: str) -> str:
     browser = fastapi.testclient.TestClient(create_app(store), base_url="http://study.test", client=(host, 1))
-    assert browser.post(path(store)).status_code == 200
-    return came(store)[-1].source.address
+    assert browser.post(join_path(store)).status_code == 200
+    return read_arrivals(store)[-1].source.address
 
 
 def test_addresses_are_hashed_with_the_studys_secret(store: Store) -> None:
-    first = from_address(store, "203.0.113.7")
+    first = join_from_address(store, "203.0.113.7")
     assert len(first) == 32
-    assert first == from_address(store, "203.0.113.7") != from_address(store, "203.0.113.8")
-    assert from_address(store, "2001:db8::1") == from_address(store, "2001:db8::ffff:2")  # one network
-    assert from_address(store, "127.0.0.1") == from_address(store, "::1") == ""  # a proxy's, which says nothing
+    assert first == join_from_address(store, "203.0.113.7") != join_from_address(store, "203.0.113.8")
+    assert join_from_address(store, "2001:db8::1") == join_from_address(store, "2001:db8::ffff:2")  # one network
+    assert (
+        join_from_address(store, "127.0.0.1") == join_from_address(store, "::1") == ""
+    )  # the address of a proxy is not stored
 
 
-# --- going back --------------------------------------------------------------------------------------------------
+# --- way back ----------------------------------------------------------------------------------------------------
 
 
 def test_prolific_gets_its_codes(store: Store) -> None:
-    recruit(store, PROLIFIC)
+    set_recruitment(store, PROLIFIC)
     _, who = join(store, PID)
     door = Auth(store)
     done, out = (
@@ -300,9 +302,9 @@ def test_prolific_gets_its_codes(store: Store) -> None:
 
 def test_the_code_comes_when_the_last_text_is_handed_in_and_not_when_it_is_opened(store: Store) -> None:
     two = store.head.protocol.model_copy(update={"version": "3", "work": Work(texts=2)})
-    store.change_study_sync(researcher_actions_storage.add_protocol, "tests", two)
+    store.run_study_change_sync(researcher_actions_storage.add_and_activate_protocol, "tests", two)
     settings = store.head.settings.model_copy(update={"protocols": (two.id,)})
-    store.change_study_sync(researcher_actions_storage.set_settings, "tests", settings)
+    store.run_study_change_sync(researcher_actions_storage.update_settings, "tests", settings)
     client = Client(store).join_study()
 
     def ending() -> Any:
@@ -327,25 +329,25 @@ def test_who_finished_keeps_the_code_whatever_becomes_of_the_study_or_of_them(st
     client.submit_without_errors(client.next_task()["id"])
     before = client.get("/api/me").json()["ending"]
     other = Client(store).join_study()
-    store.change_study_sync(researcher_actions_storage.set_state, "tests", state)
-    for each in came(store):
-        store.change_study_sync(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")
+    store.run_study_change_sync(researcher_actions_storage.set_study_status, "tests", state)
+    for each in read_arrivals(store):
+        store.run_study_change_sync(researcher_actions_storage.exclude_annotator, "tests", each.annotator, "copied")
     assert client.get("/api/me").json()["ending"] == before
     assert other.get("/api/me").json()["ending"] is None
 
 
 def test_nobody_new_comes_into_a_closed_study_and_who_was_there_does(store: Store) -> None:
-    recruit(store, TURK)
+    set_recruitment(store, TURK)
     client, first = join(store, HIT)
-    store.change_study_sync(researcher_actions_storage.set_state, "tests", "closed")
-    assert Client(store).get(path(store), params=HIT).json()["state"] == "closed"
-    refused(Client(store).post(path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
+    store.run_study_change_sync(researcher_actions_storage.set_study_status, "tests", "closed")
+    assert Client(store).get(join_path(store), params=HIT).json()["state"] == "closed"
+    require_error(Client(store).post(join_path(store), params=HIT | {"workerId": "A9OTHER"}), "closed")
     assert join(store, HIT, client)[1] == first
-    assert {each.annotator for each in came(store)} == {first}
+    assert {each.annotator for each in read_arrivals(store)} == {first}
 
 
 def test_mechanical_turk_gets_a_form(store: Store) -> None:
-    recruit(store, TURK)
+    set_recruitment(store, TURK)
     _, who = join(store, HIT)
     done = platform_arrivals.build_ending(Auth(store), who, "done")
     assert done.back == "https://workersandbox.mturk.com/mturk/externalSubmit"
@@ -354,7 +356,7 @@ def test_mechanical_turk_gets_a_form(store: Store) -> None:
 
 
 def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
-    recruit(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
+    set_recruitment(store, Recruitment(back="https://panel.example/end?c={code}&x=1"))
     (_, one), (_, two) = join(store, {}), join(store, {})
     door = Auth(store)
     ends = [platform_arrivals.build_ending(door, who, why) for who in (one, two) for why in ("done", "screened-out")]
@@ -363,15 +365,15 @@ def test_codes_of_ones_own_differ_by_person_and_by_ending(store: Store) -> None:
 
 
 def test_a_code_is_quoted_in_an_address(store: Store) -> None:
-    recruit(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
+    set_recruitment(store, Recruitment(completed="A&b=c d", back="https://panel.example/?c={code}"))
     _, who = join(store, {})
     assert platform_arrivals.build_ending(Auth(store), who, "done").back == "https://panel.example/?c=A%26b%3Dc%20d"
 
 
-# --- inside another page -----------------------------------------------------------------------------------------
+# --- frames ------------------------------------------------------------------------------------------------------
 
 
-def headers(store: Store, page: str) -> tuple[str, str, str]:
+def embedding_headers(store: Store, page: str) -> tuple[str, str, str]:
     found = Client(store).get(page).headers
     policy = dict(each.strip().split(" ", 1) for each in found["content-security-policy"].split(";"))
     return policy["frame-ancestors"], policy["form-action"], found.get("x-frame-options", "")
@@ -381,29 +383,29 @@ STRICT = ("'none'", "'self'", "DENY")
 
 
 def test_pages_are_in_nobodys_frame_unless_the_study_says_so(store: Store) -> None:
-    join_page = f"/join/{access_storage.open_link_token(store)}"
+    join_page = f"/join/{access_storage.get_open_link_token(store)}"
     for page in ("/", join_page, "/admin", "/api/me", "/sign-in/x", "/static/x"):
-        assert headers(store, page) == STRICT
-    recruit(store, PROLIFIC)
-    assert headers(store, join_page) == STRICT
-    recruit(store, TURK)  # the page of the link may be shown, to open a tab
-    assert headers(store, join_page) == (" ".join(MTURK_ORIGINS), "'self' https://*.mturk.com", "")
-    assert headers(store, "/") == ("'none'", "'self' https://*.mturk.com", "DENY")
-    assert Client(store).get(path(store), params=HIT).json()["window"]
-    recruit(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
+        assert embedding_headers(store, page) == STRICT
+    set_recruitment(store, PROLIFIC)
+    assert embedding_headers(store, join_page) == STRICT
+    set_recruitment(store, TURK)  # the page of the link may be framed, because it opens a tab
+    assert embedding_headers(store, join_page) == (" ".join(MTURK_ORIGINS), "'self' https://*.mturk.com", "")
+    assert embedding_headers(store, "/") == ("'none'", "'self' https://*.mturk.com", "DENY")
+    assert Client(store).get(join_path(store), params=HIT).json()["window"]
+    set_recruitment(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
     for page in ("/", join_page):
-        assert headers(store, page) == ("https://worker.mturk.com", "'self' https://*.mturk.com", "")
+        assert embedding_headers(store, page) == ("https://worker.mturk.com", "'self' https://*.mturk.com", "")
     for page in ("/admin", "/api/me", "/sign-in/x", "/static/x"):
-        assert headers(store, page) == STRICT
-    assert not Client(store).get(path(store), params=HIT).json()["window"]
+        assert embedding_headers(store, page) == STRICT
+    assert not Client(store).get(join_path(store), params=HIT).json()["window"]
 
 
 def test_cookies_are_partitioned_in_a_frame_and_strict_otherwise(store: Store) -> None:
-    plain = Client(store).post(path(store)).headers.get_list("set-cookie")
+    plain = Client(store).post(join_path(store)).headers.get_list("set-cookie")
     assert len(plain) == 2
     assert all("SameSite=Strict" in each and "HttpOnly" in each and "Partitioned" not in each for each in plain)
-    recruit(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
-    framed = Client(store).post(path(store), params=HIT).headers.get_list("set-cookie")
+    set_recruitment(store, TURK.model_copy(update={"frame": ("https://worker.mturk.com",)}))
+    framed = Client(store).post(join_path(store), params=HIT).headers.get_list("set-cookie")
     assert len(framed) == 2
     assert all(
         each.endswith("; HttpOnly; Max-Age=5184000; Path=/; SameSite=None; Secure; Partitioned") for each in framed[1:]

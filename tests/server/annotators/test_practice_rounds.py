@@ -1,4 +1,4 @@
-"""Practice rounds over HTTP: the answer leaves the server after the guess, which is kept with its time."""
+"""Tests of practice rounds over HTTP: the solution is sent after the guess, which is stored with its time."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def items() -> list[StudyItem]:
     return [Settings(protocols=(TURING.id,), annotators=28), TURING, *texts]
 
 
-def arrived(store: Store, condition: str) -> tuple[Client, Any]:
-    """Somebody of that condition at the first page after the instructions."""
+def start_annotator(store: Store, condition: str) -> tuple[Client, Any]:
+    """Return a new annotator of a condition at the first page after the instructions."""
     while True:
         client = Client(store).join_study()
         complete_page(client, next_step(client)["page"])
-        if store.annotators()[-1].condition == condition:
+        if store.read_annotators()[-1].condition == condition:
             return client, next_step(client)["page"]
 
 
 def domain(store: Store) -> str:
-    return AnnotatorMeta.from_annotator(store.annotators()[-1]).setting["domain"]
+    return AnnotatorMeta.from_annotator(store.read_annotators()[-1]).setting["domain"]
 
 
 def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, clock: FakeClock) -> None:
-    client, page = arrived(store, "examples")
+    client, page = start_annotator(store, "examples")
     assert (page["number"], page["of"], page["is_open"]) == (1, 3, False)
     (shown,) = page["examples"]
     assert shown["answers"] == {}
@@ -55,7 +55,7 @@ def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, cl
     opened = client.put(f"/api/steps/{page['step']}/guess", json=sent).json()
     assert opened["is_open"]
     assert opened["examples"][0]["why"]
-    step = AnnotatorMeta.from_annotator(store.annotators()[-1]).find_step_record(TURING.id, page["step"])
+    step = AnnotatorMeta.from_annotator(store.read_annotators()[-1]).find_step_record(TURING.id, page["step"])
     assert step is not None
     assert (step.guess, step.guess_seconds) == (3, 20.5)
     assert step.right is (opened["examples"][0]["answers"]["rating"] == 4)
@@ -63,7 +63,7 @@ def test_the_answer_comes_after_the_guess_and_cannot_be_skipped(store: Store, cl
 
 
 def test_only_the_first_guess_is_kept(store: Store) -> None:
-    client, page = arrived(store, "examples")
+    client, page = start_annotator(store, "examples")
     assert submit_guess(client, page, 1)[0] == 200
     assert submit_guess(client, page, 4)[1]["guess"] == 1
     assert next_step(client)["page"]["is_open"]  # also after a reload
@@ -71,14 +71,14 @@ def test_only_the_first_guess_is_kept(store: Store) -> None:
 
 @pytest.mark.parametrize("wrong", [9, "a", [1]])
 def test_a_guess_that_is_no_answer_is_refused(store: Store, wrong: object) -> None:
-    client, page = arrived(store, "examples")
+    client, page = start_annotator(store, "examples")
     code, answer = submit_guess(client, page, wrong)
     assert (code, answer["code"]) == (422, "refused")
     assert not next_step(client)["page"]["is_open"]
 
 
 def test_pairs_are_of_the_domain_whose_texts_come_afterwards(store: Store) -> None:
-    client, page = arrived(store, "comparison")
+    client, page = start_annotator(store, "comparison")
     texts = []
     while page:
         assert len(page["examples"]) == 2
@@ -89,13 +89,15 @@ def test_pairs_are_of_the_domain_whose_texts_come_afterwards(store: Store) -> No
     words = {"news": "Harlow", "recipes": "Ingredients"}[domain(store)]
     assert any(words in text for text in texts)
     task = next_step(client)["task"]
-    (annotation,) = [one for one in store.study().iter_annotations() if one.annotator == store.annotators()[-1].id]
+    (annotation,) = [
+        one for one in store.read_study().iter_annotations() if one.annotator == store.read_annotators()[-1].id
+    ]
     assert annotation.id == task["id"]
     assert annotation.document.startswith(domain(store))
 
 
 def test_nothing_before_the_guess_says_who_wrote_it(store: Store) -> None:
-    client, page = arrived(store, "comparison")
+    client, page = start_annotator(store, "comparison")
     assert "Machine." not in json.dumps(page)
     assert "Human." not in json.dumps(page)
     assert "Machine." in json.dumps(submit_guess(client, page)[1])

@@ -1,4 +1,4 @@
-"""What annotators see under the protocols that go part by part, show data, hide contexts or have arms."""
+"""Tests of task views: part by part, with data, with hidden contexts and with conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = "One. Two. Three. Four. Five."
 CUT = (Segment(start=0, end=9, title="Start"), Segment(start=10, end=28, role="guest"))
 
 
-def document(**more: Any) -> Document:
+def make_document(**more: Any) -> Document:
     return Document(id="d", text=TEXT, context={"prompt": "Count."}, data={"a": 1}, **more)
 
 
@@ -31,21 +31,21 @@ def with_work(protocol: Protocol, **work: Any) -> Protocol:
 
 def test_parts_are_the_documents_own_else_so_many_sentences() -> None:
     asked = with_work(protocols.load("snac"), sentences=2)
-    parts = task_view.build_task_text(document(segments=CUT), asked).parts
+    parts = task_view.build_task_text(make_document(segments=CUT), asked).parts
     assert [(part.start, part.end, part.title, part.role) for part in parts] == [
         (0, 9, "Start", ""),
         (10, 28, "", "guest"),
     ]
-    cut = [TEXT[part.start : part.end] for part in task_view.build_task_text(document(), asked).parts]
+    cut = [TEXT[part.start : part.end] for part in task_view.build_task_text(make_document(), asked).parts]
     assert cut == ["One. Two.", "Three. Four.", "Five."]
-    assert task_view.build_task_text(document(segments=CUT), protocols.load("scarecrow")).parts == ()
+    assert task_view.build_task_text(make_document(segments=CUT), protocols.load("scarecrow")).parts == ()
 
 
 @pytest.mark.parametrize(
     ("work", "context", "data"), [({"context": "hidden"}, {}, None), ({"data": True}, {"prompt": "Count."}, {"a": 1})]
 )
 def test_contexts_and_data_are_shown_as_the_protocol_says(work: Any, context: Any, data: Any) -> None:
-    seen = task_view.build_task_text(document(), with_work(protocols.load("scarecrow"), **work)).document
+    seen = task_view.build_task_text(make_document(), with_work(protocols.load("scarecrow"), **work)).document
     assert (seen.context, seen.data) == (context, data)
 
 
@@ -71,7 +71,11 @@ def test_the_arms_of_an_experiment_are_on_their_own_page_only() -> None:
 
 def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
     asked = protocols.load("snac")
-    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document(segments=CUT)]
+    items: list[StudyItem] = [
+        Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES),
+        asked,
+        make_document(segments=CUT),
+    ]
     with open_test_store(new_study_location("sqlite", tmp_path), items, clock := FakeClock()) as store:
         client = Client(store).join_study()
         task = client.next_task()
@@ -81,7 +85,7 @@ def test_parts_are_judged_one_by_one(tmp_path: Path) -> None:
         assert client.finish(task["id"])[1]["missing"] == ["units/10-28: judged"]
         assert client.save(task["id"], "units/10-28", {"seconds": 99})[0] == 200
         assert client.finish(task["id"])[0] == 200
-        (found,) = store.annotations(tables.annotation.c.id == task["id"])
+        (found,) = store.read_annotations(tables.annotation.c.id == task["id"])
         assert [(unit.start, unit.end, unit.seconds) for unit in found.units] == [(0, 9, 2), (10, 28, 5)]
 
 
@@ -101,11 +105,11 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
         assert (task["text"], [part["title"] for part in task["parts"]]) == ("One. Two.", ["Start", "", ""])
         assert task["sentences"]["text"] == [[0, 4], [5, 9]]
         code, answer = client.save(id, "marks/m", {"spans": [[10, 15]], "quotes": ["wrong"], **words})
-        assert (code, "Three" in answer["say"]) == (422, False)  # a refusal tells nothing of it either
-        assert "before it first" in client.save(id, "units/10-28", {})[1]["say"]
+        assert (code, "Three" in answer["say"]) == (422, False)  # the error message does not reveal it either
+        assert "the earlier parts first" in client.save(id, "units/10-28", {})[1]["say"]
         assert client.save(id, "units/0-9", {})[0] == 200
         assert client.get(f"/api/tasks/{id}").json()["text"] == TEXT
-        assert client.save(id, "units/0-9", None, base=1)[0] == 200  # what was read was read
+        assert client.save(id, "units/0-9", None, base=1)[0] == 200  # a part that was read stays visible
         assert client.get(f"/api/tasks/{id}").json()["text"] == TEXT
         assert client.save(id, "marks/m", {"spans": [[10, 15]], "quotes": ["Three"], **words})[0] == 200
         assert client.save(id, "units/10-28", {})[0] == 200
@@ -114,13 +118,13 @@ def test_a_later_part_is_not_sent_before_the_earlier_ones_were_judged(tmp_path: 
 
 
 def test_sections_that_are_only_rated_come_all_at_once() -> None:
-    text = task_view.build_task_text(document(segments=CUT), protocols.load("sections"))
+    text = task_view.build_task_text(make_document(segments=CUT), protocols.load("sections"))
     assert text.cut_at_first_unjudged(frozenset()).document.text == TEXT
 
 
 def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
     asked = protocols.load("snac")
-    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, make_document()]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
         id = client.next_task()["id"]
@@ -131,28 +135,28 @@ def test_a_mark_is_as_wide_as_its_label_asks_for(tmp_path: Path) -> None:
             return code, answer.get("say", "")
 
         code, say = saved(0, 3, "scene")
-        assert (code, "goes with whole sentences, and 'One' is not" in say) == (422, True)
+        assert (code, "must cover whole sentences, found 'One'" in say) == (422, True)
         assert saved(0, 4, "scene")[0] == saved(0, 9, "scene")[0] == saved(5, 16, "scene")[0] == 200
         code, say = saved(6, 9, "char")
-        assert (code, "goes with whole words, and 'wo.' is not" in say) == (422, True)
+        assert (code, "must cover whole words, found 'wo.'" in say) == (422, True)
         assert saved(5, 8, "char")[0] == saved(5, 9, "char")[0] == saved(7, 7, "char")[0] == 200
 
 
 def test_only_parts_that_the_protocol_names_are_marked(tmp_path: Path) -> None:
-    """A stored protocol that says nothing about it lets every part be marked, as before."""
+    """A stored protocol without `marks_on` allows marks on every part, as before."""
     said = {}
     for name in ("scarecrow", "scarecrow@1", "likert"):
         asked = protocols.load(name)
         (tmp_path / name).mkdir()
-        items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
+        items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, make_document()]
         with open_test_store(new_study_location("sqlite", tmp_path / name), items, FakeClock()) as store:
             client = Client(store).join_study()
             body = {"spans": [["prompt", 0, 5]], "quotes": ["Count"], "label": None}
             code, answer = client.save(client.next_task()["id"], "marks/m", body)
             said[name] = code, answer.get("say", "")
     assert said["scarecrow@1"] == (200, "")
-    assert said["scarecrow"] == (422, "This mark was not accepted: nothing is marked in the prompt.")
-    assert said["likert"] == (422, "This mark was not accepted: nothing is marked in this study.")
+    assert said["scarecrow"] == (422, "This mark was not accepted: the prompt cannot be marked.")
+    assert said["likert"] == (422, "This mark was not accepted: this study has no marks.")
 
 
 def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None:
@@ -160,7 +164,7 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
     mark = Mark(id="m", spans=(Span(1, 3),), quotes=("ne",), label="incoherent")
     items: list[StudyItem] = [
         Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES, offer=Offer(annotator="machine", blind=0)),
-        *(asked, document(), Annotator(id="machine", kind="llm")),
+        *(asked, make_document(), Annotator(id="machine", kind="llm")),
         Annotation(id="g", document="d", annotator="machine", protocol=asked.id, marks=(mark,)),
     ]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
@@ -174,7 +178,7 @@ def test_a_suggestion_is_accepted_as_the_machine_made_it(tmp_path: Path) -> None
 
 def test_ratings_need_their_answers_and_nothing_else(tmp_path: Path) -> None:
     asked = protocols.load("turing")
-    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, document()]
+    items: list[StudyItem] = [Settings(protocols=(asked.id,), skip=ONBOARDING_PHASES), asked, make_document()]
     with open_test_store(new_study_location("sqlite", tmp_path), items, FakeClock()) as store:
         client = Client(store).join_study()
         task = client.next_task()

@@ -1,4 +1,4 @@
-"""Calibration on the researcher's pages: who may check a judge, what is kept, and when it is stale."""
+"""Tests of calibration routes: permissions, storage and validity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.databases import Client, new_study_location, open_test_store
 
 
 def with_judge(study: Study) -> list[StudyItem]:
-    """A study with a language model that says what the first reader says."""
+    """Add a language model that repeats the marks of the first annotator."""
     judge = Annotator(id="judge", kind="llm", meta={"model": "m", "prompt": "3f2a"})
     copies = [
         annotation.model_copy(

@@ -1,4 +1,4 @@
-"""What researchers see of the people who came: scores, pay, suggestions; and who may see and change it."""
+"""Tests of the recruitment page: scores, pay, suggestions and permissions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_attempts_are_shown_exercise_by_exercise() -> None:
     part = next(each for each in SCARECROW.qualification.parts if each.exercises)
     asked = next(each for each in SCARECROW.qualification.parts if each.choices)
     exercise, choice = part.exercises[0], asked.choices[0]
-    span = exercise.spans()[0]
+    span = exercise.solution_spans()[0]
     found = Mark(
         id="hit", spans=(span,), quotes=(exercise.text[span.start : span.end],), label=exercise.solutions[0].label
     )
@@ -69,9 +69,9 @@ def items() -> list[StudyItem]:
 
 @pytest.fixture
 def worker(store: Store) -> str:
-    """Somebody from Prolific who hands in two texts with a poor reason."""
+    """Prolific worker who submits two texts with a poor explanation."""
     client = Client(store)
-    joined = client.post(f"/api/join/{access_storage.open_link_token(store)}", params=PID).json()
+    joined = client.post(f"/api/join/{access_storage.get_open_link_token(store)}", params=PID).json()
     client.headers["X-Finecomb-Token"] = joined["csrf"]
     for _ in range(2):
         task = client.next_task()["id"]
@@ -173,7 +173,7 @@ def test_a_suggestion_can_be_kept_or_followed(worker: str, editor: Client) -> No
     assert [each["annotation"] for each in get(editor, "screen")] == [first["annotation"]]
     assert [each["did"] for each in get(editor, "audit")[:2]] == ["excluded annotation", "kept annotation"]
     (one,) = get(editor, "recruiting")["people"]
-    assert one["pay"] == 2  # what was handed in is paid, also when it does not count
+    assert one["pay"] == 2  # submitted work is paid, even when it does not count
 
 
 def test_many_suggestions_are_decided_at_once_or_not_at_all(store: Store, worker: str, editor: Client) -> None:
@@ -189,13 +189,13 @@ def test_many_suggestions_are_decided_at_once_or_not_at_all(store: Store, worker
     assert [(one["annotation"], one["kept"]) for one in get(editor, "screen")] == [(first["annotation"], True)]
     away = {"exclude_annotators": [worker], "reason": "copied everything"}
     assert editor.put("/api/admin/screen/decisions", json=away).status_code == 200
-    assert store.annotators()[0].excluded is not None
+    assert store.read_annotators()[0].excluded is not None
 
 
 def test_the_other_pages_work_where_nothing_is_marked(worker: str, editor: Client) -> None:
-    """They asked for counts of marks, which a protocol of ratings does not have, and were refused."""
+    """Pages about marks failed for a protocol of ratings."""
     overview = get(editor, "overview")
-    assert overview["agreement"]["why"] == "nothing is marked in this protocol"
+    assert overview["agreement"]["why"] == "this protocol has no marks"
     (one,) = overview["people"]
     assert (one["progress"]["done"], one["marks"]["value"], one["look"]) == (2, None, [])
     assert get(editor, "annotator", id=worker)["person"]["progress"]["done"] == 2
@@ -204,14 +204,14 @@ def test_the_other_pages_work_where_nothing_is_marked(worker: str, editor: Clien
 
 
 def test_unknown_names_are_said_in_words(editor: Client) -> None:
-    assert "No annotator is called" in editor.get("/api/admin/attempts", params={"id": "nobody"}).json()["say"]
+    assert "Unknown annotator" in editor.get("/api/admin/attempts", params={"id": "nobody"}).json()["say"]
     kept = editor.put("/api/admin/annotation/kept", params={"id": "nothing"}, json={"rules": ["vague"]})
-    assert "no annotation has the id" in kept.json()["say"]
+    assert "unknown annotation" in kept.json()["say"]
 
 
 def test_a_protocol_without_a_price_costs_nothing(store: Store) -> None:
     assert isinstance(TURING, Protocol)
-    store.change_study_sync(
-        researcher_actions_storage.set_settings, "tests", store.head.settings.model_copy(update={"price": None})
+    store.run_study_change_sync(
+        researcher_actions_storage.update_settings, "tests", store.head.settings.model_copy(update={"price": None})
     )
-    assert pay.study_cost(store.head.settings, []).pay == 0
+    assert pay.study_cost_so_far(store.head.settings, []).pay == 0

@@ -1,4 +1,4 @@
-"""Runs of language models on the researcher's pages: who may start one, what comes of it, and that no key leaks."""
+"""Tests of language model runs on the researcher pages: permissions, results and secrecy of keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import finecomb as fc
-from finecomb.annotators.llm.run_folder import read_record, write_record
+from finecomb.annotators.llm.endpoint_consent import confirm_endpoint
+from finecomb.annotators.llm.run_folder import read_run_record, write_run_record
 from finecomb.collection.database.store import Store
 from finecomb.core.records import Document, ModelSettings, Settings
 from finecomb.core.study import StudyItem
@@ -32,8 +33,8 @@ KEY = "sk-verysecret"
 VARIABLE = "FINECOMB_TEST_KEY"
 
 
-def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
-    """Marks, no errors, a refusal, and a reply that is cut off unless a longer one is allowed."""
+def scripted_reply(body: dict[str, Any], number: int) -> ScriptedAnswer:
+    """Return marks, no errors, a refusal, or a reply that is truncated unless a longer one is allowed."""
     text = extract_text(body)
     if "day 0" in text:
         return ScriptedAnswer(json.dumps({"marks": [MARK]}))
@@ -48,7 +49,7 @@ def script(body: dict[str, Any], number: int) -> ScriptedAnswer:
 
 @pytest.fixture
 def model() -> Iterator[ScriptedServer]:
-    with ScriptedServer(script) as server:
+    with ScriptedServer(scripted_reply) as server:
         yield server
 
 
@@ -69,12 +70,13 @@ def store(tmp_path: Path, items: list[StudyItem]) -> Iterator[Store]:
 @pytest.fixture
 def editor(store: Store, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setenv(VARIABLE, KEY)
+    confirm_endpoint(store.head.settings.models["judge"], str(store.database.place))
     client = Client(store).sign_in_researcher("editor", "ed")
     client.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
     return client
 
 
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
@@ -87,13 +89,13 @@ def get(client: Client, path: str, **asked: Any) -> Any:
     return answer.json()
 
 
-def finished(client: Client) -> Any:
-    """The only run, once it no longer goes on."""
-    until(lambda: all(run["state"] != "running" for run in get(client, "runs")["runs"]))
+def wait_for_run(client: Client) -> Any:
+    """Return the only run, once it has ended."""
+    wait_until(lambda: all(run["state"] != "running" for run in get(client, "runs")["runs"]))
     return get(client, "runs")["runs"][0]
 
 
-def start(client: Client, **fields: Any) -> Any:
+def start_run(client: Client, **fields: Any) -> Any:
     return client.post("/api/admin/runs", json={"model": "judge", "budget": 0.5, "max_tokens": 500, **fields})
 
 
@@ -119,8 +121,8 @@ def test_every_route_needs_a_role(store: Store) -> None:
 def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
     editor: Client, store: Store, model: ScriptedServer, tmp_path: Path
 ) -> None:
-    assert start(editor).status_code == 200
-    run = finished(editor)
+    assert start_run(editor).status_code == 200
+    run = wait_for_run(editor)
     assert (run["state"], run["why"]) == ("finished", "")
     assert run["teeth"] == ["marked", "marked", "refused", "truncated", "no errors"]
     assert (run["look"], run["quotes"]) == (2, {"exact": 1, "near": 1, "missing": 0})
@@ -131,23 +133,23 @@ def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
     assert (failures["d3"]["state"], failures["d3"]["marks_read"]) == ("truncated", 1)
     shown = get(editor, "document", id="d0")["readers"]
     assert [(reader["name"], reader["kind"], len(reader["marks"])) for reader in shown] == [("judge", "llm", 1)]
-    assert shown[0]["marks"][0]["placed"] == "quote placed exactly"
+    assert shown[0]["marks"][0]["placed"] == "exact quote"
 
     again = editor.post("/api/admin/run/text", params={"id": run["id"]}, json={"document": "d3", "max_tokens": 2400})
     assert again.status_code == 200, again.text
-    assert finished(editor)["teeth"][3] == "no errors"
+    assert wait_for_run(editor)["teeth"][3] == "no errors"
     out = editor.put(
         "/api/admin/annotation/excluded", params={"id": failures["d2"]["annotation"]}, json={"reason": "Refused."}
     )
     assert out.status_code == 200
-    assert finished(editor)["look"] == 0
+    assert wait_for_run(editor)["look"] == 0
     (quote,) = page["quotes"]
     decision = {"mark": quote["mark"], "annotation": quote["annotation"], "accept": False}
     assert editor.put("/api/admin/run/quote", json=decision).status_code == 200
-    assert finished(editor)["quotes"] == {"exact": 1, "near": 0, "missing": 1}
+    assert wait_for_run(editor)["quotes"] == {"exact": 1, "near": 0, "missing": 1}
     asked = len(model.requests)
-    assert start(editor).status_code == 200  # nothing is asked again, and decisions stay
-    run = finished(editor)
+    assert start_run(editor).status_code == 200  # nothing is sent again, and decisions stay
+    run = wait_for_run(editor)
     assert (len(model.requests), run["look"], run["quotes"]["missing"]) == (asked, 0, 1)
 
     log = json.dumps(get(editor, "audit"))
@@ -162,17 +164,17 @@ def test_a_run_goes_from_its_start_to_its_failures_and_out_of_them(
 @pytest.mark.long
 def test_a_run_can_be_stopped_and_goes_on_later(editor: Client, model: ScriptedServer) -> None:
     model.script = lambda body, number: ScriptedAnswer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
-    id = start(editor).json()
-    until(lambda: get(editor, "runs")["runs"][:1] != [] and len(model.requests) == 5)
-    assert "at work already" in start(editor).json()["say"]
-    until(lambda: get(editor, "runs")["runs"][0]["teeth"].count("no errors") == 2)
+    id = start_run(editor).json()
+    wait_until(lambda: get(editor, "runs")["runs"][:1] != [] and len(model.requests) == 5)
+    assert "already in progress" in start_run(editor).json()["say"]
+    wait_until(lambda: get(editor, "runs")["runs"][0]["teeth"].count("no errors") == 2)
     assert editor.delete("/api/admin/run", params={"id": id}).status_code == 200
-    run = finished(editor)
+    run = wait_for_run(editor)
     assert (run["state"], run["why"]) == ("stopped", "interrupted")
     assert run["teeth"].count("no errors") == 2
     model.script = lambda body, number: ScriptedAnswer('{"marks": []}')
-    assert start(editor).status_code == 200
-    assert finished(editor)["teeth"] == ["no errors"] * 5
+    assert start_run(editor).status_code == 200
+    assert wait_for_run(editor)["teeth"] == ["no errors"] * 5
     assert len(model.requests) == 8
 
 
@@ -183,18 +185,18 @@ def test_a_run_is_seen_and_stopped_and_not_doubled_through_another_worker(
     other = Client(store).sign_in_researcher("editor", "eve")
     other.app.state.key_envs = frozenset({VARIABLE})  # type: ignore[attr-defined]
     model.script = lambda body, number: ScriptedAnswer('{"marks": []}', wait=0 if number < 2 or number > 10 else 30)
-    id = start(editor).json()
-    until(lambda: len(model.requests) == 5)
+    id = start_run(editor).json()
+    wait_until(lambda: len(model.requests) == 5)
     assert get(other, "runs")["runs"][0]["state"] == "running"
-    assert "at work already" in start(other).json()["say"]
-    until(lambda: get(other, "runs")["runs"][0]["teeth"].count("no errors") == 2)
+    assert "already in progress" in start_run(other).json()["say"]
+    wait_until(lambda: get(other, "runs")["runs"][0]["teeth"].count("no errors") == 2)
     assert other.delete("/api/admin/run", params={"id": id}).status_code == 200
-    run = finished(other)
+    run = wait_for_run(other)
     assert (run["state"], run["why"]) == ("stopped", "interrupted")
-    assert "not at work" in other.delete("/api/admin/run", params={"id": id}).json()["say"]
+    assert "not in progress" in other.delete("/api/admin/run", params={"id": id}).json()["say"]
     model.script = lambda body, number: ScriptedAnswer('{"marks": []}')
-    assert start(other).status_code == 200  # the wish of before is forgotten
-    assert finished(editor)["teeth"] == ["no errors"] * 5
+    assert start_run(other).status_code == 200  # the earlier stop request was cleared
+    assert wait_for_run(editor)["teeth"] == ["no errors"] * 5
     assert len(model.requests) == 8
 
 
@@ -213,35 +215,49 @@ def test_what_is_sent_can_be_seen_before(editor: Client, model: ScriptedServer) 
 def test_a_model_is_asked_only_as_owner_and_operator_allow(
     editor: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "no model 'other'" in start(editor, model="other").json()["say"]
-    assert "needs an owner" in start(editor, budget=2.0).json()["say"]
-    assert "say where the run stops" in start(editor, budget=None).json()["say"]
+    assert "unknown model 'other'" in start_run(editor, model="other").json()["say"]
+    assert "Only owners of the study" in start_run(editor, budget=2.0).json()["say"]
+    assert "a budget in US dollars is required" in start_run(editor, budget=None).json()["say"]
     other = {"name": "mine", "model": "m", "base_url": "http://127.0.0.1:9/v1", "key_env": "HOME"}
     assert editor.put("/api/admin/runs/model", json=other).status_code == 403
     assert editor.patch("/api/admin/settings", json={"models": {}}).status_code == 403
     owner = Client(store).sign_in_researcher("owner", "ann")
     assert owner.put("/api/admin/runs/model", json=other).status_code == 200
-    assert "may not use HOME" in start(editor, model="mine").json()["say"]
+    assert "may not use HOME" in start_run(editor, model="mine").json()["say"]
     assert "is not set" in _without_key(editor, monkeypatch)
+
+
+def test_an_address_of_the_study_is_used_only_after_an_owner_saved_it(
+    editor: Client, model: ScriptedServer, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert "an owner must confirm this address" in start_run(editor).json()["say"]
+    assert model.requests == []
+    owner = Client(store).sign_in_researcher("owner", "ann")
+    mine = {"name": "judge", "model": "m", "base_url": model.url, "key_env": VARIABLE}
+    assert owner.put("/api/admin/runs/model", json=mine).status_code == 200
+    assert start_run(editor).status_code == 200
+    wait_for_run(editor)
+    assert model.requests
 
 
 def _without_key(editor: Client, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv(VARIABLE)
-    return str(start(editor).json()["say"])
+    return str(start_run(editor).json()["say"])
 
 
 @pytest.mark.long
 def test_a_prompt_is_compared_with_those_of_earlier_runs(editor: Client, model: ScriptedServer, tmp_path: Path) -> None:
-    assert start(editor).status_code == 200
-    finished(editor)
+    assert start_run(editor).status_code == 200
+    wait_for_run(editor)
     asked = {"model": "judge", "budget": 0.5}
     first = editor.post("/api/admin/runs/preview", json=asked).json()
     assert (first["same_as"], first["others"]) == ("judge", [])
     (folder,) = [record.parent for record in tmp_path.rglob("run.json")]
-    record = read_record(folder)
+    record = read_run_record(folder)
     words = record.template.replace("careful annotator", "hasty reader")
     assert words != record.template
-    write_record(folder, record.model_copy(update={"template": words, "prompt": "beef"}))
+    write_run_record(folder, record.model_copy(update={"template": words, "prompt": "beef"}))
     (same,) = editor.post("/api/admin/runs/preview", json=asked).json()["others"]
     assert (same["run"], same["prompt"], same["is_same_name"]) == ("judge", "beef", True)
     assert any("hasty" in change for change in same["changes"] if change.startswith("- "))

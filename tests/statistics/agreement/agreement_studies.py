@@ -1,4 +1,4 @@
-"""Small studies for tests of agreement, and the slow way to read them."""
+"""Small studies for tests of agreement, and naive implementations for reading them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROTOCOL = Protocol(
 )
 
 MarkTuple = tuple[int, int, str | None]
-"""start, end, label"""
+"""Start, end and label of a mark."""
 
 
 def make_mark(id: str, text: str, given: MarkTuple, item: str | None = None, answers: Answers | None = None) -> Mark:
@@ -44,7 +44,7 @@ def make_mark(id: str, text: str, given: MarkTuple, item: str | None = None, ans
 def make_marked_study(
     texts: Mapping[str, str], read: Mapping[tuple[str, str], Iterable[MarkTuple]], kind: AnnotatorKind = "human"
 ) -> Study:
-    """Texts by id, and what (document, annotator) marked."""
+    """Build a study from texts by ID and the marks of each (document, annotator)."""
     people = dict.fromkeys(person for _, person in read)
     return Study.from_items(
         [
@@ -69,7 +69,7 @@ def make_marked_study(
 
 
 def make_rated_study(answers: Mapping[tuple[str, str], Answers]) -> Study:
-    """What (document, annotator) answered about the document."""
+    """Build a study from the answers of each (document, annotator) about the document."""
     texts = dict.fromkeys(document for document, _ in answers)
     people = dict.fromkeys(person for _, person in answers)
     return Study.from_items(
@@ -92,7 +92,7 @@ TEXT = "one two three four"  # words at 0-3, 4-7, 8-13, 14-18
 
 @st.composite
 def studies(draw: st.DrawFn, documents: int = 3) -> Study:
-    """Up to three texts, each read by one to four people, with marks that overlap as they like."""
+    """Generate studies of up to three texts, each with one to four annotators and freely overlapping marks."""
     texts = {f"d{at}": draw(st.sampled_from([TEXT, "one two.", "x", ""])) for at in range(documents)}
     read: dict[tuple[str, str], list[MarkTuple]] = {}
     for id, text in texts.items():
@@ -107,8 +107,8 @@ def studies(draw: st.DrawFn, documents: int = 3) -> Study:
 
 @st.composite
 def ratings(draw: st.DrawFn) -> Ratings:
-    """2-4 annotators, 1-6 units, values 0 1 2 3 and missing."""
+    """Generate ratings of 1-6 units by 2-4 annotators, with values 0 to 3 and missing ones."""
     annotators, units = draw(st.integers(2, 4)), draw(st.integers(1, 6))
-    one = st.sampled_from([0.0, 1.0, 2.0, 3.0, np.nan])
-    rows = [draw(st.lists(one, min_size=units, max_size=units)) for _ in range(annotators)]
+    choice = st.sampled_from([0.0, 1.0, 2.0, 3.0, np.nan])
+    rows = [draw(st.lists(choice, min_size=units, max_size=units)) for _ in range(annotators)]
     return np.array(rows)

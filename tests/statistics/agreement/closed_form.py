@@ -1,4 +1,4 @@
-"""Agreement on one label in closed form, the short way to what `agree` computes for all: an oracle for tests."""
+"""Agreement on one label in closed form: a test oracle for `agree`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from collections.abc import Callable
 import numpy as np
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate, Signature
+from finecomb.core.results import Estimate, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.alpha import (
-    binary_alpha,
+    binary_alpha_from_sums,
     two_agree_percentage,
     two_agree_sums,
     undefined_agreement_reason,
 )
-from finecomb.statistics.agreement.coincidences import Floats
-from finecomb.statistics.inference.resampling import Sums, bootstrap_interval_from_sums
-from finecomb.statistics.measures.unit_grid import Level, UnitVotes, build_grid, count_unit_votes
+from finecomb.statistics.inference.resampling import Floats, Sums, bootstrap_interval_from_sums
+from finecomb.statistics.measures.unit_grid import UnitLevel, UnitVotes, build_unit_grid, count_unit_votes
 from finecomb.statistics.selection.view import View, as_view
 
 
 def binary_alpha_sums(tallies: UnitVotes) -> Sums:
-    """D_o, n_1 and n of each document, (categories, documents, 3); with fewer than two readers nothing is added."""
+    """Compute D_o, n_1 and n of each document, (categories, documents, 3); 0 with fewer than two annotators."""
     k, m = tallies.marked.astype(np.float64), tallies.annotators_per_unit.astype(np.float64)
     pairable = m >= 2
     disagreement = np.where(pairable, 2 * k * (m - k) / np.maximum(m - 1, 1), 0.0)
@@ -32,7 +31,7 @@ def binary_alpha_sums(tallies: UnitVotes) -> Sums:
 
 
 def undefined_category_reason(tallies: UnitVotes, row: int = 0) -> str:
-    """Why agreement on a category has no value."""
+    """Return the reason why agreement on a category is undefined."""
     return undefined_agreement_reason(
         tallies.readers, bool(tallies.marked[row][tallies.annotators_per_unit >= 2].any())
     )
@@ -41,7 +40,7 @@ def undefined_category_reason(tallies: UnitVotes, row: int = 0) -> str:
 Statistic = tuple[Callable[[UnitVotes], Sums], Callable[[Sums], Floats]]
 
 STATISTICS: dict[str, Statistic] = {
-    "alpha": (binary_alpha_sums, binary_alpha),
+    "alpha": (binary_alpha_sums, binary_alpha_from_sums),
     "two-agree": (two_agree_sums, two_agree_percentage),
 }
 
@@ -51,15 +50,17 @@ def closed_form_agreement(
     statistic: str = "alpha",
     label: str | None = None,
     tokens: str = "words",
-    level: Level = "token",
+    level: UnitLevel = "token",
     draws: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Agreement on marks of one category, or on any mark, pooled over documents, with an interval over documents."""
-    seen = as_view(study)
-    if label is not None and label not in seen.categories:
-        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, seen.categories)}")
-    counted = count_unit_votes(seen.study, build_grid(seen.study, level, tokens), [label] if label else None)
+    """Compute agreement on marks of one category, or on any mark, pooled over documents, with an interval."""
+    selection = as_view(study)
+    if label is not None and label not in selection.categories:
+        raise FinecombError(f"no label is called {label!r}{did_you_mean(label, selection.categories)}")
+    counted = count_unit_votes(
+        selection.study, build_unit_grid(selection.study, level, tokens), [label] if label else None
+    )
     if statistic not in STATISTICS:
         raise FinecombError(f"no such statistic: {statistic!r}{did_you_mean(statistic, STATISTICS)}; `agree` has more")
     to_sums, of_sums = STATISTICS[statistic]
@@ -69,8 +70,8 @@ def closed_form_agreement(
         unit=level,
         label=label or "any",
         tokens=tokens if level == "token" else None,
-        **seen.fields,
-        annotators=seen.study.annotations["annotator"].n_unique(),
+        **selection.fields,
+        annotators=selection.study.annotations["annotator"].n_unique(),
         documents=len(counted.readers),
         draws=draws,
         seed=seed,

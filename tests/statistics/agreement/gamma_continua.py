@@ -1,4 +1,4 @@
-"""Continua for tests of gamma, and the slow definition of the best alignment."""
+"""Continua for tests of gamma, and the best alignment by brute force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from finecomb.statistics.agreement.gamma.continuum import Continuum
 
 ContinuumMark = tuple[int, float, float, int]
-"""annotator, start, end, category"""
+"""Annotator, start, end and category of a mark."""
 
 
 def make_continuum(annotators: int, marks: Sequence[ContinuumMark], length: float = 100.0) -> Continuum:
@@ -32,7 +32,7 @@ def make_continuum(annotators: int, marks: Sequence[ContinuumMark], length: floa
 def random_continuum(
     rng: np.random.Generator, annotators: int, max_marks: int, length: int = 60, categories: int = 3
 ) -> Continuum:
-    """Marks near some true places, and some anywhere; at least one."""
+    """Draw marks near some true positions and some at random positions; at least one."""
     places = rng.integers(0, length, size=3)
     marks: list[ContinuumMark] = []
     for annotator in range(annotators):
@@ -40,13 +40,13 @@ def random_continuum(
             start = int(rng.choice(places) + rng.integers(-3, 4)) if rng.random() < 0.7 else int(rng.integers(length))
             start = min(max(start, 0), length - 1)
             marks.append((annotator, start, start + int(rng.integers(1, 12)), int(rng.integers(categories))))
-    marks = list(dict.fromkeys(marks)) or [(0, 1, 5, 0)]  # pygamma-agreement keeps each mark once
+    marks = list(dict.fromkeys(marks)) or [(0, 1, 5, 0)]  # pygamma-agreement removes duplicate marks
     return make_continuum(annotators, marks, float(max(mark[2] for mark in marks)))
 
 
 @st.composite
 def small_continua(draw: st.DrawFn, annotators: int = 4, marks: int = 7) -> Continuum:
-    """Two to four annotators, up to seven marks that overlap as they like, omissions among them."""
+    """Generate continua of two to four annotators and up to seven freely overlapping marks, including omissions."""
     n = draw(st.integers(2, annotators))
     one = st.tuples(st.integers(0, n - 1), st.integers(0, 20), st.integers(0, 8), st.integers(0, 2))
     given = draw(st.lists(one, min_size=1, max_size=marks))
@@ -54,14 +54,14 @@ def small_continua(draw: st.DrawFn, annotators: int = 4, marks: int = 7) -> Cont
 
 
 def slow_distance(marks: Continuum, one: int, other: int, alpha: float = 1.0, beta: float = 1.0) -> float:
-    """The combined dissimilarity of two marks, Delta being 1."""
+    """Compute the combined dissimilarity of two marks, with Delta = 1."""
     lengths = [marks.end[at] - marks.start[at] for at in (one, other)]
     apart = abs(marks.start[one] - marks.start[other]) + abs(marks.end[one] - marks.end[other])
     return float(alpha * (apart / sum(lengths)) ** 2 + beta * (marks.category[one] != marks.category[other]))
 
 
 def slow_unitary_disorder(marks: Continuum, cluster: Sequence[int], alpha: float = 1.0, beta: float = 1.0) -> float:
-    """Disorder of a unitary alignment: the mean over pairs of annotators, 1 where one or both have no mark."""
+    """Compute the disorder of a unitary alignment: the mean over pairs of annotators, 1 where a mark is missing."""
     by_owner = {int(marks.owner[at]): at for at in cluster}
     pairs = list(itertools.combinations(range(marks.annotators), 2))
     each = [
@@ -72,7 +72,7 @@ def slow_unitary_disorder(marks: Continuum, cluster: Sequence[int], alpha: float
 
 
 def unitary_alignments(marks: Continuum) -> Iterator[tuple[int, ...]]:
-    """Every set of marks with at most one of each annotator, but for the empty one."""
+    """Return all non-empty sets of marks with at most one mark per annotator."""
     choices = [[-1, *np.flatnonzero(marks.owner == annotator).tolist()] for annotator in range(marks.annotators)]
     for chosen in itertools.product(*choices):
         if any(at >= 0 for at in chosen):
@@ -80,7 +80,7 @@ def unitary_alignments(marks: Continuum) -> Iterator[tuple[int, ...]]:
 
 
 def slow_disorder(marks: Continuum, soft: bool = False, alpha: float = 1.0, beta: float = 1.0) -> float:
-    """The least disorder over all partitions (or covers) of the marks into unitary alignments, by brute force."""
+    """Find the lowest disorder over all partitions (or covers) of the marks into unitary alignments."""
     sets = {
         sum(1 << at for at in cluster): slow_unitary_disorder(marks, cluster, alpha, beta)
         for cluster in unitary_alignments(marks)

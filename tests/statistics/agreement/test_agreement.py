@@ -9,24 +9,24 @@ from hypothesis import given, settings
 
 from finecomb import demo as demo_study
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Finding
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.agreement.agreement_options import AgreeOptions
-from finecomb.statistics.agreement.alpha import alpha, build_masi_distance
+from finecomb.statistics.agreement.alpha import ALL_UNITS_MARKED_REASON, alpha, build_masi_distance
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings
-from finecomb.statistics.agreement.rating_matrix import CONVENTIONS
+from finecomb.statistics.agreement.rating_matrix import RATING_CONVENTIONS
 from finecomb.statistics.agreement.rating_sources import AnswerRatings, ItemLabels, UnitMarks, build_rating_source
-from finecomb.statistics.agreement.registry import FAMILIES, MEASURES
+from finecomb.statistics.agreement.registry import AGREEMENT_MEASURES, MEASURE_FAMILIES
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import TEXT, make_marked_study, make_rated_study, studies
 from tests.statistics.agreement.agreement_studies import MarkTuple as Given
 from tests.statistics.agreement.closed_form import closed_form_agreement
 
 fewer = settings(max_examples=settings().max_examples // 2)
-ON_MARKS = [name for name, measure in MEASURES.items() if UnitMarks in measure.reads]
-ON_ITEMS = [name for name, measure in MEASURES.items() if ItemLabels in measure.reads]
-ON_ANSWERS = [name for name, measure in MEASURES.items() if AnswerRatings in measure.reads]
+ON_MARKS = [name for name, measure in AGREEMENT_MEASURES.items() if UnitMarks in measure.reads]
+ON_ITEMS = [name for name, measure in AGREEMENT_MEASURES.items() if ItemLabels in measure.reads]
+ON_ANSWERS = [name for name, measure in AGREEMENT_MEASURES.items() if AnswerRatings in measure.reads]
 
 
 def values(found: list[Finding], measure: str) -> dict[str, float]:
@@ -37,7 +37,7 @@ def values(found: list[Finding], measure: str) -> dict[str, float]:
 
 
 def many(documents: int = 30, readers: int = 4) -> Study:
-    """Words marked more often in some texts than in others."""
+    """Build a study in which some texts have more marked words than others."""
     rng = np.random.default_rng(0)
     read: dict[tuple[str, str], list[Given]] = {}
     for at in range(documents):
@@ -49,28 +49,31 @@ def many(documents: int = 30, readers: int = 4) -> Study:
 
 
 def test_agree_and_agreement_are_one_number_with_one_interval() -> None:
-    one = many()
+    large_study = many()
     for statistic in ("alpha", "two-agree"):
         for label in ("any", "red", "blue"):
-            found = agree(one, [statistic], draws=200, seed=3)
-            mine = next(each.estimate for each in found if each.columns["label"] == label)
-            theirs = closed_form_agreement(one, statistic, None if label == "any" else label, draws=200, seed=3)
-            assert (mine.value, mine.low, mine.high) == pytest.approx((theirs.value, theirs.low, theirs.high))
-            assert str(mine.signature) == str(theirs.signature)
+            findings = agree(large_study, [statistic], draws=200, seed=3)
+            mine = next(each.estimate for each in findings if each.columns["label"] == label)
+            theirs = closed_form_agreement(large_study, statistic, None if label == "any" else label, draws=200, seed=3)
+            assert mine.value == pytest.approx(theirs.value)
+            percentile = agree(large_study, [statistic], draws=200, seed=3, interval="percentile")
+            same = next(each.estimate for each in percentile if each.columns["label"] == label)
+            assert (same.value, same.low, same.high) == pytest.approx((theirs.value, theirs.low, theirs.high))
+            assert mine.signature["interval"] == ("bootstrap-t" if statistic == "alpha" else "jackknife-t-logit")
 
 
 def test_every_label_and_any_has_a_row_also_those_nobody_used() -> None:
-    found = agree(many(), ["alpha"], draws=0)
-    assert [each.columns["label"] for each in found] == ["any", "red", "blue", "green"]
-    assert found[-1].estimate.why == "nobody marked anything"
+    findings = agree(many(), ["alpha"], draws=0)
+    assert [each.columns["label"] for each in findings] == ["any", "red", "blue", "green"]
+    assert findings[-1].estimate.why == "no unit is marked with this label in the texts with two or more annotators"
     assert [each.columns["label"] for each in agree(many(), ["alpha"], by_label=False, draws=0)] == ["any"]
 
 
 def test_agreement_by_model() -> None:
-    found = agree(many(), ["alpha"], by_label=False, by=["model"], draws=100)
-    assert [each.columns["model"] for each in found] == ["m0", "m1"]
-    assert all(each.estimate.low < each.estimate.value < each.estimate.high for each in found)
-    assert [each.estimate.signature["documents"] for each in found] == ["15", "15"]
+    findings = agree(many(), ["alpha"], by_label=False, by=["model"], draws=100)
+    assert [each.columns["model"] for each in findings] == ["m0", "m1"]
+    assert all(each.estimate.low < each.estimate.value < each.estimate.high for each in findings)
+    assert [each.estimate.signature["documents"] for each in findings] == ["15", "15"]
 
 
 @fewer
@@ -82,20 +85,20 @@ def test_the_mean_over_texts_leaves_out_or_counts_as_one_what_is_undefined(one: 
     ]
     wordless = dict(one.documents.select("id", one.documents["text"] == "").iter_rows())
     defined = [own.value for own in each if not math.isnan(own.value)]
-    silent = ("nobody marked anything", "everybody marked everything")
+    silent = ("no unit is marked in the texts with two or more annotators", ALL_UNITS_MARKED_REASON)
     ones = [1.0 for id, own in zip(ids, each, strict=True) if own.why in silent and not wordless[id]]
-    found = agree(one, ("alpha-mean", "alpha-mean-one"), draws=0, by_label=False)
-    for mean, values in zip(found, (defined, defined + ones), strict=True):
+    findings = agree(one, ("alpha-mean", "alpha-mean-one"), draws=0, by_label=False)
+    for mean, values in zip(findings, (defined, defined + ones), strict=True):
         assert mean.estimate.value == pytest.approx(np.mean(values) if values else math.nan, nan_ok=True)
 
 
 def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
-    """A rare label: what papers print under `agreement` depends on which of these it is."""
+    """For a rare label, the number reported as agreement depends on the measure."""
     read: dict[tuple[str, str], list[Given]] = {(f"d{at}", person): [] for at in range(20) for person in "pqr"}
     read["d0", "p"], read["d1", "p"], read["d1", "q"] = [(0, 3, "red")], [(0, 3, "red")], [(0, 3, "red")]
-    one = make_marked_study({f"d{at}": TEXT for at in range(20)}, read)
+    marked_study = make_marked_study({f"d{at}": TEXT for at in range(20)}, read)
     names = ["alpha", "alpha-mean", "alpha-mean-one", "observed", "ac1"]
-    found = {name: values(agree(one, [name], draws=0), name)["red"] for name in names}
+    found = {name: values(agree(marked_study, [name], draws=0), name)["red"] for name in names}
     assert found["alpha"] < 0.5
     assert found["alpha-mean"] < found["alpha"]
     assert found["alpha-mean-one"] > 0.9
@@ -105,24 +108,24 @@ def test_on_one_corpus_the_names_give_very_different_numbers() -> None:
 @fewer
 @given(studies())
 def test_sets_of_labels_equal_alpha_of_their_codes(one: Study) -> None:
-    own = build_rating_source(view(one), AgreeOptions())
-    assert isinstance(own, UnitMarks)
-    cells, texts = own.mark_depths, len(own.grid.documents)
-    bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(own.categories)))).tolist()
-    matrix = np.full((4, len(own.grid)), np.nan)
+    source = build_rating_source(view(one), AgreeOptions())
+    assert isinstance(source, UnitMarks)
+    cells, texts = source.mark_depths, len(source.grid.documents)
+    bits = ((cells.depth[1:] > 0).T @ (1 << np.arange(len(source.categories)))).tolist()
+    matrix = np.full((4, len(source.grid)), np.nan)
     for at, (document, person) in enumerate(zip(cells.documents, cells.annotators, strict=True)):
-        first = own.grid.bounds[document]
-        matrix[person, first : own.grid.bounds[document + 1]] = bits[cells.bounds[at] : cells.bounds[at + 1]]
+        first = source.grid.bounds[document]
+        matrix[person, first : source.grid.bounds[document + 1]] = bits[cells.bounds[at] : cells.bounds[at + 1]]
     patterns = sorted(set(bits))
-    sets = [frozenset(name for at, name in enumerate(own.categories) if pattern >> at & 1) for pattern in patterns]
+    sets = [frozenset(name for at, name in enumerate(source.categories) if pattern >> at & 1) for pattern in patterns]
     alone = np.array([(~np.isnan(matrix[:, column])).sum() < 2 for column in range(matrix.shape[1])], dtype=bool)
     kept = matrix[:, ~alone]
     kept = np.where(np.isnan(kept), np.nan, np.searchsorted(patterns, np.nan_to_num(kept)))
     used = sorted(set(kept[~np.isnan(kept)].astype(int)))
-    found = agree(one, ("alpha-sets", "alpha-masi"), draws=0)
+    findings = agree(one, ("alpha-sets", "alpha-masi"), draws=0)
     assert texts == len(one.documents)
-    assert found[0].estimate.value == pytest.approx(alpha(kept), nan_ok=True)
-    assert found[1].estimate.value == pytest.approx(
+    assert findings[0].estimate.value == pytest.approx(alpha(kept), nan_ok=True)
+    assert findings[1].estimate.value == pytest.approx(
         alpha(kept, build_masi_distance([sets[at] for at in used])), nan_ok=True
     )
 
@@ -142,24 +145,24 @@ def ratings(documents: int = 12) -> Study:
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval", "ratio"])
 def test_alpha_of_ratings_is_that_of_their_matrix(scale: str) -> None:
-    one = ratings()
-    own = build_rating_source(view(one), AgreeOptions(level="document", question="rating"))
-    assert not isinstance(own, UnitMarks)
+    rated_study = ratings()
+    source = build_rating_source(view(rated_study), AgreeOptions(level="document", question="rating"))
+    assert not isinstance(source, UnitMarks)
     name = "alpha" if scale == "nominal" else f"alpha-{scale}"
-    found = agree(one, [name], "document", question="rating", draws=200)
-    assert len(found) == 1
-    assert found[0].estimate.value == pytest.approx(alpha(own.rated.matrix, scale))
-    assert found[0].estimate.low < found[0].estimate.value < found[0].estimate.high
-    assert found[0].estimate.signature["question"] == "rating"
+    findings = agree(rated_study, [name], "document", question="rating", draws=200)
+    assert len(findings) == 1
+    assert findings[0].estimate.value == pytest.approx(alpha(source.rated.matrix, scale))
+    assert findings[0].estimate.low < findings[0].estimate.value < findings[0].estimate.high
+    assert findings[0].estimate.signature["question"] == "rating"
 
 
 def test_ratings_are_cut_where_that_gives_the_best_agreement() -> None:
-    one = ratings()
-    own = build_rating_source(view(one), AgreeOptions(level="document", question="rating"))
-    assert not isinstance(own, UnitMarks)
-    matrix = own.rated.matrix
+    rated_study = ratings()
+    source = build_rating_source(view(rated_study), AgreeOptions(level="document", question="rating"))
+    assert not isinstance(source, UnitMarks)
+    matrix = source.rated.matrix
     each = {cut: alpha(np.where(np.isnan(matrix), np.nan, 1.0 * (matrix >= cut))) for cut in (2, 3, 4, 5)}
-    found = agree(one, ["alpha-binarised"], "document", question="rating", draws=50)[0]
+    found = agree(rated_study, ["alpha-binarised"], "document", question="rating", draws=50)[0]
     assert found.estimate.value == pytest.approx(max(each.values()))
     assert float(str(found.columns["threshold"])) == max(each, key=lambda cut: each[cut])
 
@@ -186,7 +189,7 @@ def test_odd_studies_give_a_number_or_a_reason(name: str, level: str) -> None:
         assert math.isnan(each.estimate.low) == bool(each.estimate.why)
 
 
-@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("convention", RATING_CONVENTIONS)
 @pytest.mark.parametrize("name", ODD)
 def test_odd_studies_give_a_number_or_a_reason_by_item(name: str, convention: str) -> None:
     for each in agree(ODD[name], ON_ITEMS, "item", align="overlap", convention=convention, draws=20):
@@ -195,7 +198,7 @@ def test_odd_studies_give_a_number_or_a_reason_by_item(name: str, convention: st
 
 @pytest.mark.parametrize("name", ["no annotations", "one annotator", "no marks", "different documents", "empty texts"])
 def test_no_agreement_is_made_up_where_there_can_be_none(name: str) -> None:
-    """Observed agreement and AC1 of marks are defined where nobody marked anything; nothing else is."""
+    """Without marks, only observed agreement and AC1 of marks are defined."""
     if name == "no marks":
         chosen = [each for each in ON_MARKS if not each.startswith(("observed", "ac1", "alpha-mean-one", "f1"))]
     else:
@@ -203,19 +206,37 @@ def test_no_agreement_is_made_up_where_there_can_be_none(name: str) -> None:
     assert all(math.isnan(each.estimate.value) for each in agree(ODD[name], chosen, draws=0))
 
 
+@pytest.mark.parametrize(
+    ("measure", "row", "reason"),
+    [
+        ("pearson", {}, "the numbers of marks do not vary for any pair of annotators"),
+        ("kappa-cohen-pairs", {"pair": "p, q"}, "the ratings compared do not vary"),
+        ("one-vs-rest-precision-each", {"annotator": "p"}, "the annotator marked no units"),
+        ("one-vs-rest-recall-each", {"annotator": "r"}, "no unit is marked by enough of the other annotators"),
+    ],
+)
+def test_a_measure_gives_its_own_reason_for_an_undefined_value(measure: str, row: dict[str, str], reason: str) -> None:
+    marked_study = make_marked_study(TEXTS, {(id, who): [(0, 3, "red")] * (who == "r") for id in "de" for who in "pqr"})
+    [finding] = [
+        each for each in agree(marked_study, [measure], draws=0, by_label=False) if row.items() <= each.columns.items()
+    ]
+    assert math.isnan(finding.estimate.value)
+    assert finding.estimate.why == reason
+
+
 def test_one_document_has_a_value_but_no_interval() -> None:
-    found = agree(ODD["one document"], ["alpha"], by_label=False)[0].estimate
-    assert not math.isnan(found.value)
-    assert math.isnan(found.low)
-    assert found.why == "fewer than two documents, so no interval"
+    estimate = agree(ODD["one document"], ["alpha"], by_label=False)[0].estimate
+    assert not math.isnan(estimate.value)
+    assert math.isnan(estimate.low)
+    assert estimate.why == "an interval requires at least 4 texts, found 1"
 
 
 def test_a_label_of_the_wrong_kind_of_level_is_refused() -> None:
-    with pytest.raises(FinecombError, match="f1 is for marks on the units of a text, not for errors"):
+    with pytest.raises(FinecombError, match="f1 requires marks on units of text, found labels of items"):
         agree(many(2), ["f1"], "item", align="overlap")
-    with pytest.raises(FinecombError, match="alpha-ordinal is for answers to a question"):
+    with pytest.raises(FinecombError, match="alpha-ordinal requires answers to a question"):
         agree(many(2), ["alpha-ordinal"])
-    with pytest.raises(FinecombError, match="not about a token"):
+    with pytest.raises(FinecombError, match="found token"):
         agree(ratings(), ["alpha"], question="rating")
 
 
@@ -235,22 +256,26 @@ def test_a_slip_is_answered_with_what_was_meant(asked: dict[str, str], told: str
 
 
 def test_families_are_made_of_measures() -> None:
-    assert {name for names in FAMILIES.values() for name in names} <= set(MEASURES)
-    found = agree(many(3), ["one-vs-rest", "kappa"], by_label=False, draws=0)
-    assert [each.columns["measure"] for each in found] == [*FAMILIES["one-vs-rest"], *FAMILIES["kappa"]]
+    assert {name for names in MEASURE_FAMILIES.values() for name in names} <= set(AGREEMENT_MEASURES)
+    findings = agree(many(3), ["one-vs-rest", "kappa"], by_label=False, draws=0)
+    assert [each.columns["measure"] for each in findings] == [
+        *MEASURE_FAMILIES["one-vs-rest"],
+        *MEASURE_FAMILIES["kappa"],
+    ]
 
 
 @pytest.mark.parametrize(("align", "work"), [("gamma", True), ("overlap", False)])
 def test_the_limit_of_an_alignment_is_in_the_signature(align: str, work: bool) -> None:
-    found = agree(many(2), ["alpha"], "item", align=align, draws=0)
-    assert ("|work:60.0|" in str(found[0].estimate.signature)) == work
+    findings = agree(many(2), ["alpha"], "item", align=align, draws=0)
+    assert ("|work:60.0|" in str(findings[0].estimate.signature)) == work
 
 
 def test_filters_reach_the_signature() -> None:
-    seen = view(many(3), Filters(labels=("red",)))
-    found = agree(seen, ["f1"], boundaries="union", draws=5, seed=9)[0].estimate.signature
+    selection = view(many(3), Filters(labels=("red",)))
+    found = agree(selection, ["f1"], boundaries="union", draws=5, seed=9)[0].estimate.signature
     assert (found["labels"], found["boundaries"], found["overlap"]) == ("red", "union", "add")
-    assert (found["draws"], found["seed"]) == ("5", "9")
+    drawn = agree(view(many(9)), ["f1"], interval="percentile", draws=5, seed=9)[0].estimate.signature
+    assert (drawn["interval"], drawn["draws"], drawn["seed"]) == ("percentile", "5", "9")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +283,7 @@ def test_filters_reach_the_signature() -> None:
     [
         ({"rest": "majority"}, "^rest does not apply to alpha"),
         ({"align": "overlap"}, "^align does not apply to alpha"),
-        ({"gamma": GammaSettings(samples=3)}, "settings of gamma do not apply to alpha"),
+        ({"gamma": GammaSettings(samples=3)}, "gamma settings do not apply to alpha"),
     ],
 )
 def test_options_of_other_measures_and_sources_are_refused(options: dict[str, Any], message: str) -> None:

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 from tests.statistics.agreement.closed_form import closed_form_agreement
 from tests.strategies import PROTOCOL, studies
 
 fewer = settings(max_examples=settings().max_examples // 2)
 
-Ratings = list[list[int]]  # of one document: a row per annotator, 1 where the token is marked
+Ratings = list[list[int]]  # one document: a row per annotator, 1 where the token is marked
 
 
 @st.composite
 def ratings(draw: st.DrawFn) -> list[Ratings]:
-    """Documents of different lengths with different numbers of readers."""
+    """Generate documents of different lengths with different numbers of annotators."""
     shapes = draw(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 6)), min_size=1, max_size=4))
     return [
         [draw(st.lists(st.integers(0, 1), min_size=tokens, max_size=tokens)) for _ in range(readers)]
@@ -32,7 +32,7 @@ def ratings(draw: st.DrawFn) -> list[Ratings]:
 
 
 def as_study(documents: list[Ratings]) -> Study:
-    """Texts of one-letter words, each marked by itself."""
+    """Build texts of one-letter words, each with its own mark."""
     texts = [Document(id=f"d{number}", text=" ".join("x" * len(rows[0]))) for number, rows in enumerate(documents)]
     read = [
         Annotation(
@@ -57,7 +57,7 @@ def value(documents: list[Ratings], statistic: str = "alpha") -> float:
 
 
 def slow_alpha(documents: list[Ratings]) -> float:
-    """1 - D_o / D_e straight from pairs of values: Krippendorff (2011), general form, nominal distance."""
+    """Compute 1 - D_o / D_e from pairs of values: Krippendorff (2011), general form, nominal distance."""
     units = [list(column) for rows in documents for column in zip(*rows, strict=True) if len(column) >= 2]
     values = [each for unit in units for each in unit]
     if len(values) < 2:
@@ -142,10 +142,10 @@ def study(read: dict[tuple[str, str], tuple[Mark, ...]], texts: tuple[str, ...] 
 
 
 def rows_of(items: list[StudyItem], label: str | None) -> list[Ratings]:
-    """The slow definition: a token is marked where any of its characters is."""
+    """Mark a token if any of its characters is marked (the naive definition)."""
     documents = []
     for document in (item for item in items if isinstance(item, Document)):
-        tokens = [set(range(start, end)) for start, end in words(document.text).tolist()]
+        tokens = [set(range(start, end)) for start, end in word_offsets(document.text).tolist()]
         read = [item for item in items if isinstance(item, Annotation) and item.document == document.id]
         marked = [{at for mark in each.marks if label in (None, mark.label) for at in positions(mark)} for each in read]
         documents.append([[int(bool(own & token)) for token in tokens] for own in marked])
@@ -159,8 +159,8 @@ def positions(mark: Mark) -> set[int]:
 @fewer
 @given(studies(), st.sampled_from([None, "red"]))
 def test_agreement_on_overlapping_marks_equals_its_definition(items: list[StudyItem], label: str | None) -> None:
-    found = closed_form_agreement(Study.from_items(items), label=label, draws=0)
-    assert found.value == pytest.approx(slow_alpha(rows_of(items, label)), nan_ok=True)
+    estimate = closed_form_agreement(Study.from_items(items), label=label, draws=0)
+    assert estimate.value == pytest.approx(slow_alpha(rows_of(items, label)), nan_ok=True)
 
 
 def test_who_marked_nothing_still_counts_as_a_reader() -> None:
@@ -181,22 +181,28 @@ ALL = (0, len(TEXT))
     ("read", "why"),
     [
         ({}, "no annotations"),
-        ({("d1", "p"): (mark("m", 0, 3),)}, "no text was read by two annotators"),
-        ({("d1", "p"): (mark("m", 0, 3),), ("d2", "q"): ()}, "no text was read by two annotators"),
-        ({("d1", "p"): (), ("d1", "q"): ()}, "nobody marked anything"),
-        ({("d1", "p"): (), ("d1", "q"): (), ("d2", "p"): (mark("m", 0, 3),)}, "nobody marked anything"),
+        ({("d1", "p"): (mark("m", 0, 3),)}, "no text has two or more annotators"),
+        ({("d1", "p"): (mark("m", 0, 3),), ("d2", "q"): ()}, "no text has two or more annotators"),
+        ({("d1", "p"): (), ("d1", "q"): ()}, "no unit is marked in the texts with two or more annotators"),
+        (
+            {("d1", "p"): (), ("d1", "q"): (), ("d2", "p"): (mark("m", 0, 3),)},
+            "no unit is marked in the texts with two or more annotators",
+        ),
     ],
 )
 def test_undefined_agreement_says_why(statistic: str, read: dict[tuple[str, str], tuple[Mark, ...]], why: str) -> None:
-    found = closed_form_agreement(study(read), statistic)
-    assert math.isnan(found.value)
-    assert math.isnan(found.low)
-    assert found.why == why
+    estimate = closed_form_agreement(study(read), statistic)
+    assert math.isnan(estimate.value)
+    assert math.isnan(estimate.low)
+    assert estimate.why == why
 
 
 def test_alpha_is_undefined_where_everybody_marked_everything() -> None:
     everything = study({("d1", "p"): (mark("m", *ALL),), ("d1", "q"): (mark("n", *ALL),)})
-    assert closed_form_agreement(everything).why == "everybody marked everything"
+    assert (
+        closed_form_agreement(everything).why
+        == "all annotators marked every unit of the texts with two or more annotators"
+    )
     assert closed_form_agreement(everything, "two-agree").value == 100
 
 
@@ -214,20 +220,20 @@ def many(count: int) -> Study:
 
 
 def test_an_interval_depends_on_its_seed_only() -> None:
-    one = many(25)
-    assert closed_form_agreement(one, seed=1) == closed_form_agreement(one, seed=1)
-    assert closed_form_agreement(one, seed=1).value == closed_form_agreement(one, seed=2).value
-    assert closed_form_agreement(one, seed=1).low != closed_form_agreement(one, seed=2).low
+    large_study = many(25)
+    assert closed_form_agreement(large_study, seed=1) == closed_form_agreement(large_study, seed=1)
+    assert closed_form_agreement(large_study, seed=1).value == closed_form_agreement(large_study, seed=2).value
+    assert closed_form_agreement(large_study, seed=1).low != closed_form_agreement(large_study, seed=2).low
 
 
 @pytest.mark.parametrize("statistic", ["alpha", "two-agree"])
 def test_an_interval_lies_around_the_value(statistic: str) -> None:
-    found = closed_form_agreement(many(40), statistic)
-    assert found.low < found.value < found.high
+    estimate = closed_form_agreement(many(40), statistic)
+    assert estimate.low < estimate.value < estimate.high
 
 
 def test_the_signature_says_how_it_was_made() -> None:
-    found = closed_form_agreement(many(3), "alpha", label="red", tokens="whitespace", draws=5, seed=9)
-    assert str(found.signature).startswith(
+    estimate = closed_form_agreement(many(3), "alpha", label="red", tokens="whitespace", draws=5, seed=9)
+    assert str(estimate.signature).startswith(
         "statistic:alpha|unit:token|label:red|tokens:whitespace|protocol:test@1|annotators:3|documents:3|draws:5|seed:9|"
     )

@@ -18,23 +18,25 @@ def widened(one: Study) -> dict[str, list[tuple[int, int]]]:
 
 
 def test_overlapping_spans_of_one_label_get_the_same_edges() -> None:
-    one = make_marked_study(
+    marked_study = make_marked_study(
         {"d": TEXT},
         {("d", "p"): [(0, 7, "red"), (8, 13, "red")], ("d", "q"): [(4, 9, "red")], ("d", "r"): [(0, 3, "blue")]},
     )
-    assert widened(one) == {"d/p/0": [(0, 13)], "d/p/1": [(0, 13)], "d/q/0": [(0, 13)], "d/r/0": [(0, 3)]}
+    assert widened(marked_study) == {"d/p/0": [(0, 13)], "d/p/1": [(0, 13)], "d/q/0": [(0, 13)], "d/r/0": [(0, 3)]}
 
 
 def test_spans_that_only_touch_and_omissions_stay() -> None:
-    one = make_marked_study({"d": TEXT}, {("d", "p"): [(0, 4, "red"), (2, 2, "red")], ("d", "q"): [(4, 7, "red")]})
-    assert widened(one) == {"d/p/0": [(0, 4)], "d/p/1": [(2, 2)], "d/q/0": [(4, 7)]}
+    marked_study = make_marked_study(
+        {"d": TEXT}, {("d", "p"): [(0, 4, "red"), (2, 2, "red")], ("d", "q"): [(4, 7, "red")]}
+    )
+    assert widened(marked_study) == {"d/p/0": [(0, 4)], "d/p/1": [(2, 2)], "d/q/0": [(4, 7)]}
 
 
 @given(studies())
 def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
     rows = view(one).study.marks.select("id", "document", "label", "spans").rows()
     spans = {id: (document, label, Span(own[0]["start"], own[0]["end"])) for id, document, label, own in rows}
-    found = widened(one)
+    widened_spans = widened(one)
     for id, (document, label, own) in spans.items():
         chain, grown = own, True
         while grown:
@@ -45,15 +47,15 @@ def test_every_span_becomes_the_union_of_its_chain(one: Study) -> None:
             ]
             wider = Span(min(span.start for span in near), max(span.end for span in near))
             chain, grown = wider, wider != chain
-        assert found[id] == [(chain.start, chain.end)]
+        assert widened_spans[id] == [(chain.start, chain.end)]
 
 
 def test_marks_keep_their_order_and_their_other_columns() -> None:
-    one = view(
+    selection = view(
         make_marked_study({"d": TEXT}, {("d", "p"): [(8, 13, "red"), (0, 7, None)], ("d", "q"): [(4, 9, "red")]})
     )
-    after = widen_overlapping_spans(one)
-    assert after.study.marks.drop("spans").equals(one.study.marks.drop("spans"))
-    assert after.study.marks.schema == one.study.marks.schema
+    after = widen_overlapping_spans(selection)
+    assert after.study.marks.drop("spans").equals(selection.study.marks.drop("spans"))
+    assert after.study.marks.schema == selection.study.marks.schema
     assert after.fields["boundaries"] == "union"
     assert isinstance(after.study.spans, pl.DataFrame)

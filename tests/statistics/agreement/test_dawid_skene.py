@@ -10,22 +10,22 @@ from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.dawid_skene import (
     count_token_patterns,
-    estimate_annotator_skill,
+    estimate_annotator_skills,
     fit_dawid_skene,
     mark_matrix,
     participation_matrix,
 )
-from finecomb.statistics.measures.unit_grid import UnitGrid, build_grid
+from finecomb.statistics.measures.unit_grid import UnitGrid, build_unit_grid
 from finecomb.statistics.selection.view import view
 
 PROTOCOL = Protocol(name="one", version="1", title="One", summary="One label.", labels=(Label(name="wrong"),))
-# No jitter: then recall is that of tokens, too.
+# Without jitter, recall of errors is also recall of tokens.
 PEOPLE = [
     SimulatedAnnotator(f"p{at}", recall, precision, 0.0, 0.0)
     for at, (recall, precision) in enumerate([(0.4, 0.9), (0.6, 0.8), (0.5, 0.7), (0.7, 0.9), (0.3, 0.6)])
 ]
 NAMES = [each.id for each in PEOPLE]
-# Precision counts tokens here, and false alarms are shorter than errors: from 3,000 texts, see the test below.
+# Precision counts tokens, and false alarms are shorter than errors; from 3,000 texts, see the test below.
 PRECISION = np.array([0.925, 0.864, 0.771, 0.929, 0.683])
 
 
@@ -38,19 +38,19 @@ def world(texts: int, seed: int) -> tuple[Study, dict[str, Annotation], list[Doc
 
 
 def matrices(study: Study, names: list[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], UnitGrid]:
-    seen = view(study)
-    grid = build_grid(seen.study)
-    return mark_matrix(seen, grid, names), participation_matrix(seen, grid, names), grid
+    selection = view(study)
+    grid = build_unit_grid(selection.study)
+    return mark_matrix(selection, grid, names), participation_matrix(selection, grid, names), grid
 
 
 def recovered(runs: int, texts: int) -> float:
-    """Share of the known recalls and precisions that lie inside their intervals."""
+    """Return the share of the known recalls and precisions that their intervals cover."""
     recall, hits = np.array([each.recall for each in PEOPLE]), []
     for seed in range(runs):
-        found = estimate_annotator_skill(
+        skills = estimate_annotator_skills(
             count_token_patterns(*matrices(world(texts, seed)[0], NAMES)), 200, np.random.default_rng(seed)
         )
-        for known, estimate in ((recall, found.recall), (PRECISION, found.precision)):
+        for known, estimate in ((recall, skills.recall), (PRECISION, skills.precision)):
             hits.append((estimate[:, 1] <= known) & (known <= estimate[:, 2]))
     return float(np.mean(hits))
 
@@ -76,7 +76,7 @@ def test_the_known_precision_on_tokens_is_what_the_simulator_gives() -> None:
 
 
 def slow_fit(marks: NDArray[np.bool_], read: NDArray[np.bool_], steps: int) -> tuple[list[float], list[float], float]:
-    """EM token by token, as the module describes it."""
+    """Run EM token by token, as the module describes it."""
     tokens, people = (range(size) for size in marks.shape)
     z = [float(marks[t].sum() / read[t].sum()) for t in tokens]
     r, q, pi = slow_step(marks, read, z)
@@ -108,29 +108,29 @@ def test_the_fit_is_that_of_the_slow_definition() -> None:
     documents = [Document(id=f"d{at}", text="a b c d e f g h") for at in range(6)]
     read = np.ones((6, 4), dtype=np.bool_)
     read[0, 1] = read[3, 2] = False
-    grid = build_grid(Study.from_items([PROTOCOL, *documents]))
+    grid = build_unit_grid(Study.from_items([PROTOCOL, *documents]))
     truth = rng.random(len(grid)) < 0.3
     each = np.repeat(read, grid.sizes, axis=0)
     marks = (rng.random((len(grid), 4)) < np.where(truth[:, None], 0.7, 0.1)) & each
-    seen = count_token_patterns(marks, read, grid)
-    assert seen.counts.sum() == len(grid)
-    found = fit_dawid_skene(seen, seen.counts.sum(axis=0)[None])
+    patterns = count_token_patterns(marks, read, grid)
+    assert patterns.counts.sum() == len(grid)
+    fit = fit_dawid_skene(patterns, patterns.counts.sum(axis=0)[None])
     recall, alarm, rate = slow_fit(marks, each, 500)
-    assert found.recall[0] == pytest.approx(recall, abs=1e-4)
-    assert found.alarm[0] == pytest.approx(alarm, abs=1e-4)
-    assert found.rate[0] == pytest.approx(rate, abs=1e-4)
+    assert fit.recall[0] == pytest.approx(recall, abs=1e-4)
+    assert fit.alarm[0] == pytest.approx(alarm, abs=1e-4)
+    assert fit.rate[0] == pytest.approx(rate, abs=1e-4)
 
 
 def test_texts_with_one_reader_say_nothing() -> None:
-    grid = build_grid(Study.from_items([PROTOCOL, *(Document(id=id, text="a b") for id in "xy")]))
+    grid = build_unit_grid(Study.from_items([PROTOCOL, *(Document(id=id, text="a b") for id in "xy")]))
     read = np.array([[True, True, True], [True, False, False]])
     marks = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]], dtype=np.bool_)
     assert count_token_patterns(marks, read, grid).counts.sum(axis=1).tolist() == [2, 0]
 
 
 def test_one_text_has_no_interval() -> None:
-    found = estimate_annotator_skill(
+    skills = estimate_annotator_skills(
         count_token_patterns(*matrices(world(1, 0)[0], NAMES)), 50, np.random.default_rng(0)
     )
-    assert np.isfinite(found.recall[:, 0]).all()
-    assert np.isnan(found.recall[:, 1:]).all()
+    assert np.isfinite(skills.recall[:, 0]).all()
+    assert np.isnan(skills.recall[:, 1:]).all()

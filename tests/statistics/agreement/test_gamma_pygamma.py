@@ -1,4 +1,4 @@
-"""Beside pygamma-agreement, an independent program: the same alignments, the same chance, the same definitions."""
+"""Comparison with pygamma-agreement, an independent implementation: alignments, chance samples and definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment
-from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
+from finecomb.statistics.agreement.gamma.chance_samplers import CHANCE_SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.gamma_cat import category_disagreement_sums
@@ -20,13 +20,14 @@ with warnings.catch_warnings():
     import pygamma_agreement as peer
     from pyannote.core import Segment
 
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]  # of the peer and of what it uses
+# pygamma-agreement and its dependencies give many warnings
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
 CATEGORIES = "abc"
 
 
 def theirs(marks: Continuum) -> Any:
-    """The same continuum for the peer, annotators without marks too."""
+    """Convert a continuum to one of pygamma-agreement, including annotators without marks."""
     copy = peer.Continuum()
     for annotator in range(marks.annotators):
         copy.add_annotator(f"{annotator:02}")
@@ -63,7 +64,7 @@ def test_soft_alignments_have_the_same_disorder() -> None:
 
 
 def test_disorders_of_categories_are_the_same() -> None:
-    """But for what the peer adds for marks without a partner, which is not in Mathet (2017): its weight is set to 0."""
+    """The term of pygamma-agreement for marks without a partner, which is not in Mathet (2017), gets weight 0."""
     for seed in range(60):
         marks = random_continuum(np.random.default_rng(seed), 3 + seed % 3, 4)
         distance = their_dissimilarity()
@@ -77,7 +78,7 @@ def test_disorders_of_categories_are_the_same() -> None:
 
 
 def _clusters(alignment: Any, marks: Continuum) -> np.ndarray[Any, Any]:
-    """The peer's alignment as we write it; its marks are sorted as ours."""
+    """Convert an alignment of pygamma-agreement to clusters; both sort marks in the same way."""
     place = {
         (int(marks.owner[at]), marks.start[at], marks.end[at], CATEGORIES[marks.category[at]]): at
         for at in range(len(marks))
@@ -94,7 +95,7 @@ def _clusters(alignment: Any, marks: Continuum) -> np.ndarray[Any, Any]:
 def test_chance_gives_the_same_disorder_within_sampling_error(sampler: str) -> None:
     rng = np.random.default_rng(5)
     marks = random_continuum(rng, 3, 4, length=200)
-    ours = [best_alignment(SAMPLERS[sampler](marks, rng)).upper for _ in range(300)]
+    ours = [best_alignment(CHANCE_SAMPLERS[sampler](marks, rng)).upper for _ in range(300)]
     assert abs(_deviations(np.array(ours), _their_chance(marks, sampler, 300))) < 4
 
 
@@ -107,6 +108,6 @@ def _their_chance(marks: Continuum, sampler: str, count: int) -> Floats:
 
 
 def _deviations(one: Floats, other: Floats) -> float:
-    """Of two means, in standard errors of their difference."""
+    """Return the difference of two means in standard errors."""
     error = np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
     return float((one.mean() - other.mean()) / error)

@@ -1,21 +1,20 @@
-"""Intervals of agreement hold the truth as often as they say."""
+"""Intervals of agreement cover the true value at their nominal rate."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from finecomb.core.estimate import Signature
-from finecomb.statistics.agreement.alpha import pooled_alpha
-from finecomb.statistics.agreement.coincidences import Floats, Weights, tally_binary_votes
+from finecomb.core.results import Signature
+from finecomb.statistics.agreement.alpha import pooled_alpha, tally_binary_votes
 from finecomb.statistics.agreement.pairwise import MarkDepths, annotator_pair_overlaps, micro_f1
-from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
+from finecomb.statistics.inference.resampling import Floats, Weights, estimate_with_interval, study_and_resample_weights
 
 READERS, UNITS = 4, 30
 
 
 def world(documents: int, rng: np.random.Generator) -> MarkDepths:
-    """Texts that differ in how much is wrong; an error is seen by each reader with chance .6, elsewhere .05."""
+    """Simulate texts with different error rates; errors are marked with probability 0.6, other words with 0.05."""
     share = rng.beta(2, 8, size=documents)
     wrong = rng.random((documents, UNITS)) < share[:, None]
     seen = rng.random((documents, READERS, UNITS)) < np.where(wrong, 0.6, 0.05)[:, None]
@@ -37,15 +36,15 @@ def both(own: MarkDepths, weights: Weights) -> dict[str, Floats]:
 
 
 def covered(runs: int, everywhere: int, documents: int = 100) -> dict[str, float]:
-    """Share of runs whose interval holds the value of a study with very many documents."""
+    """Return the share of runs whose interval covers the value of a study with very many documents."""
     everything = both(world(everywhere, np.random.default_rng(0)), np.ones((1, everywhere)))
     truth = {name: value[0] for name, value in everything.items()}
     hits = dict.fromkeys(truth, 0)
     for run in range(1, runs + 1):
         drawn = both(world(documents, np.random.default_rng(run)), study_and_resample_weights(documents, 400, run))
         for name, each in drawn.items():
-            found = estimate_with_interval(float(each[0]), each[1:], Signature.from_fields(statistic=name))
-            hits[name] += found.low <= truth[name] <= found.high
+            estimate = estimate_with_interval(float(each[0]), each[1:], Signature.from_fields(statistic=name))
+            hits[name] += estimate.low <= truth[name] <= estimate.high
     return {name: count / runs for name, count in hits.items()}
 
 

@@ -15,7 +15,7 @@ from tests.statistics.agreement.agreement_studies import ratings
 
 
 def matrix(counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Ratings:
-    """Some ratings with those counts, (raters, units)."""
+    """Build ratings with the given counts, (raters, units)."""
     return np.array([np.repeat(np.arange(len(row)), row) for row in counts], dtype=np.float64).T
 
 

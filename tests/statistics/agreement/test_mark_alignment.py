@@ -11,7 +11,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.mark_alignment import align
+from finecomb.statistics.agreement.mark_alignment import align_marks
 from finecomb.statistics.agreement.rating_matrix import item_label_ratings
 from finecomb.statistics.selection.view import View, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL, TEXT, MarkTuple, make_marked_study, studies
@@ -21,7 +21,7 @@ Read = dict[tuple[str, str], list[MarkTuple]]
 
 
 def clusters(one: Study, by: str = "overlap") -> set[frozenset[str]]:
-    rows = align(view(one), by)
+    rows = align_marks(view(one), by)
     found = defaultdict(set)
     for cluster, id in rows.select("cluster", "mark").iter_rows():
         found[cluster].add(id.removeprefix("d/"))
@@ -33,39 +33,39 @@ def on(read: dict[str, list[MarkTuple]]) -> Study:
 
 
 def test_marks_that_share_a_character_are_one_error() -> None:
-    one = on({"p": [(0, 7, "red")], "q": [(4, 13, "blue")], "r": [(14, 18, "red")]})
-    assert clusters(one) == {frozenset({"p/0", "q/0"}), frozenset({"r/0"})}
+    placed_marks = on({"p": [(0, 7, "red")], "q": [(4, 13, "blue")], "r": [(14, 18, "red")]})
+    assert clusters(placed_marks) == {frozenset({"p/0", "q/0"}), frozenset({"r/0"})}
 
 
 def test_only_marks_of_one_label_are_one_error_when_asked() -> None:
-    one = on({"p": [(0, 7, "red")], "q": [(4, 13, "blue")], "r": [(0, 3, "red")]})
-    assert clusters(one, "overlap-label") == {frozenset({"p/0", "r/0"}), frozenset({"q/0"})}
+    placed_marks = on({"p": [(0, 7, "red")], "q": [(4, 13, "blue")], "r": [(0, 3, "red")]})
+    assert clusters(placed_marks, "overlap-label") == {frozenset({"p/0", "r/0"}), frozenset({"q/0"})}
 
 
 def test_the_most_alike_are_joined_first_and_each_annotator_once() -> None:
-    one = on({"p": [(0, 13, "red")], "q": [(0, 3, "red"), (4, 13, "red")]})
-    assert clusters(one) == {frozenset({"p/0", "q/1"}), frozenset({"q/0"})}
+    placed_marks = on({"p": [(0, 13, "red")], "q": [(0, 3, "red"), (4, 13, "red")]})
+    assert clusters(placed_marks) == {frozenset({"p/0", "q/1"}), frozenset({"q/0"})}
 
 
 def test_of_equals_the_first_in_the_text_is_joined() -> None:
-    one = on({"p": [(0, 7, "red")], "q": [(0, 3, "red"), (4, 7, "red")]})
-    assert frozenset({"p/0", "q/0"}) in clusters(one)
+    placed_marks = on({"p": [(0, 7, "red")], "q": [(0, 3, "red"), (4, 7, "red")]})
+    assert frozenset({"p/0", "q/0"}) in clusters(placed_marks)
 
 
 def test_omissions_at_one_place_are_one_error_and_join_no_span() -> None:
-    one = on({"p": [(4, 4, "red")], "q": [(4, 4, "red")], "r": [(0, 7, "red")]})
-    assert clusters(one) == {frozenset({"p/0", "q/0"}), frozenset({"r/0"})}
+    placed_marks = on({"p": [(4, 4, "red")], "q": [(4, 4, "red")], "r": [(0, 7, "red")]})
+    assert clusters(placed_marks) == {frozenset({"p/0", "q/0"}), frozenset({"r/0"})}
 
 
 def test_a_long_mark_does_not_tie_two_that_have_nothing_in_common() -> None:
-    """Three annotators, one of whom marked the whole sentence: that was one error with three votes."""
-    one = on({"p": [(0, 3, "red")], "q": [(8, 13, "red")], "r": [(0, 18, "red")]})
-    assert clusters(one) == {frozenset({"p/0"}), frozenset({"q/0", "r/0"})}
+    """With three annotators, one of whom marked the whole sentence, all marks used to be one error with three votes."""
+    placed_marks = on({"p": [(0, 3, "red")], "q": [(8, 13, "red")], "r": [(0, 18, "red")]})
+    assert clusters(placed_marks) == {frozenset({"p/0"}), frozenset({"q/0", "r/0"})}
 
 
 @pytest.mark.parametrize("by", ["overlap", "overlap-label", "gamma"])
 def test_marks_on_a_prompt_are_aligned_like_those_on_the_text(by: str) -> None:
-    """They had no place and stood alone: three readers of the same words gave three errors with one vote."""
+    """Marks on a prompt used to be clusters of their own: three equal marks gave three errors with one vote each."""
     texts = [Document(id=id, text=TEXT, context={"prompt": "one two"}) for id in ("d", "e")]
     who = [Annotator(id=name, kind="human") for name in ("p", "q")]
     read = [
@@ -78,28 +78,28 @@ def test_marks_on_a_prompt_are_aligned_like_those_on_the_text(by: str) -> None:
         )
         for text in texts for person in who
     ]  # fmt: skip
-    rows = align(view(Study.from_items([PROTOCOL, *texts, *who, *read])), by)
+    rows = align_marks(view(Study.from_items([PROTOCOL, *texts, *who, *read])), by)
     groups = {frozenset(marks) for marks in rows.group_by("cluster").agg("mark")["mark"]}
     assert groups == {frozenset({f"{text}/p/{at}", f"{text}/q/{at}"}) for text in "de" for at in (0, 1)}
 
 
 def test_who_marked_a_whole_alternative_marked_the_same_error() -> None:
-    """One name or two numbers: both put the sentence right, so they are one error with one label."""
+    """Changing one name or two numbers corrects the same sentence, so both are one error with one label."""
     sets = ((make_alternative(TEXT, 4, 7, "blue"), make_alternative(TEXT, 14, 18, "blue")),)
     name = make_gold_mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
     numbers: list[MarkTuple] = [(4, 7, "blue"), (14, 18, "blue")]
-    one = make_gold_study({"d": TEXT}, {("d", "p"): [name], ("d", "q"): numbers, ("d", "r"): numbers[:1]})
-    rows = align(view(one), "overlap")
-    assert clusters(one) == {frozenset({"p/0", "q/0", "q/1"}), frozenset({"r/0"})}
+    gold_study = make_gold_study({"d": TEXT}, {("d", "p"): [name], ("d", "q"): numbers, ("d", "r"): numbers[:1]})
+    rows = align_marks(view(gold_study), "overlap")
+    assert clusters(gold_study) == {frozenset({"p/0", "q/0", "q/1"}), frozenset({"r/0"})}
     readings = rows.filter(pl.col("reading_of") == "d/p/0")
     assert readings.select("mark", "label").rows() == [("d/q/0", "red"), ("d/q/1", "red")]
-    ratings = item_label_ratings(view(one), rows, "marked")
+    ratings = item_label_ratings(view(gold_study), rows, "marked")
     assert ratings.matrix[:2, 0].tolist() == [0, 0]  # both `red`
 
 
 def slow_greedy(seen: View) -> set[frozenset[str]]:
-    """Pairs one by one, sorted by likeness and place."""
-    rows = align(seen, "overlap").rows(named=True)  # in text order
+    """Merge pairs one by one, sorted by similarity and position."""
+    rows = align_marks(seen, "overlap").rows(named=True)  # in text order
     pairs = []
     for a, one in enumerate(rows):
         for b, other in list(enumerate(rows))[a + 1 :]:
@@ -120,28 +120,28 @@ def slow_greedy(seen: View) -> set[frozenset[str]]:
 
 @given(studies())
 def test_greedy_alignment_equals_its_definition(one: Study) -> None:
-    found = align(view(one), "overlap")
-    own = {frozenset(marks) for marks in found.group_by("cluster").agg("mark")["mark"]}
+    rows = align_marks(view(one), "overlap")
+    own = {frozenset(marks) for marks in rows.group_by("cluster").agg("mark")["mark"]}
     assert own == slow_greedy(view(one))
-    assert sorted(found["mark"]) == sorted(one.marks["id"])
-    assert found.select("cluster", "annotator").is_unique().all()
-    assert found["cluster"].unique(maintain_order=True).to_list() == list(range(found["cluster"].n_unique()))
+    assert sorted(rows["mark"]) == sorted(one.marks["id"])
+    assert rows.select("cluster", "annotator").is_unique().all()
+    assert rows["cluster"].unique(maintain_order=True).to_list() == list(range(rows["cluster"].n_unique()))
 
 
 @given(studies())
 def test_the_order_of_annotations_does_not_matter(one: Study) -> None:
     turned = replace(one, annotations=one.annotations.reverse(), marks=one.marks.reverse())
-    assert align(view(turned), "overlap").equals(align(view(one), "overlap"))
+    assert align_marks(view(turned), "overlap").equals(align_marks(view(one), "overlap"))
 
 
 def test_items_of_the_source_tie_marks_within_a_document() -> None:
-    one = make_marked_study(
+    marked_study = make_marked_study(
         {"d": TEXT, "e": TEXT},
         {("d", "p"): [(0, 3, "red")] * 2, ("d", "q"): [(8, 13, "red")], ("e", "p"): [(0, 3, "red")]},
     )
     items = pl.Series("item", ["1", None, "1", "1"], dtype=pl.String)
-    tied = replace(one, marks=one.marks.with_columns(items))
-    rows = dict(align(view(tied), "item").select("mark", "cluster").iter_rows())
+    tied = replace(marked_study, marks=marked_study.marks.with_columns(items))
+    rows = dict(align_marks(view(tied), "item").select("mark", "cluster").iter_rows())
     assert rows["d/p/0"] == rows["d/q/0"]
     assert len({rows["d/p/0"], rows["d/p/1"], rows["e/p/0"]}) == 3
 
@@ -152,9 +152,9 @@ def test_items_of_the_source_tie_marks_within_a_document() -> None:
 )
 def test_what_cannot_be_aligned_says_the_way_out(by: str, told: str) -> None:
     with pytest.raises(FinecombError, match=told):
-        align(view(on({"p": [(0, 3, "red")]})), by)
+        align_marks(view(on({"p": [(0, 3, "red")]})), by)
 
 
 def test_no_marks_give_no_clusters() -> None:
     for by in ("item", "overlap", "overlap-label", "gamma"):
-        assert align(view(on({"p": [], "q": []})), by).is_empty()
+        assert align_marks(view(on({"p": [], "q": []})), by).is_empty()

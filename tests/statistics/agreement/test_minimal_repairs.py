@@ -1,4 +1,4 @@
-"""One name or two numbers are one error, also where nobody declared it."""
+"""One name or two numbers count as one error, even if no annotator declared them as alternatives."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.minimal_repairs import add_smallest_repairs_to_study
-from finecomb.statistics.gold.gold_merge import gold
-from finecomb.statistics.gold.scores import Match, score
+from finecomb.statistics.agreement.minimal_repairs import add_inferred_alternatives_to_study
+from finecomb.statistics.gold.gold_merge import merge_into_gold
+from finecomb.statistics.gold.scores import MatchName, score_judges_against_gold
 from tests.statistics.agreement.agreement_studies import MarkTuple
 from tests.statistics.gold.gold_studies import make_gold_study, score_row
 
@@ -25,7 +25,9 @@ def study_of(*readers: Sequence[MarkTuple], text: str = STORY) -> Study:
 
 def alternatives(study: Study) -> list[list[list[str]]]:
     marks = [
-        mark for annotation in add_smallest_repairs_to_study(study).annotations_on("d") for mark in annotation.marks
+        mark
+        for annotation in add_inferred_alternatives_to_study(study).annotations_on("d")
+        for mark in annotation.marks
     ]
     return [
         [[part.quotes[0] for part in choice] for choice in mark.alternatives] for mark in marks if mark.alternatives
@@ -67,8 +69,8 @@ def test_numbers_of_somebody_else_are_another_error() -> None:
     ],
 )
 def test_gold_has_the_smallest_repair_with_the_votes_of_all(readers: tuple[list[MarkTuple], ...]) -> None:
-    """One reader's name and another's numbers had one vote each and were lost; two with numbers made two errors."""
-    merged = gold(study_of(*readers), repairs="smallest")
+    """One annotator's name and another's numbers used to have one vote each and were lost."""
+    merged = merge_into_gold(study_of(*readers), repairs="smallest")
     ((mark,),) = (annotation.marks for annotation in merged.study.annotations_on("d"))
     assert (mark.quotes, mark.label, mark.votes) == (("Lou Hill",), "red", sum(map(bool, readers)))
     assert [[part.quotes[0] for part in choice] for choice in mark.alternatives] == [["30", "6"]]
@@ -96,32 +98,32 @@ def test_kappa_takes_both_for_one_error() -> None:
 )
 @pytest.mark.parametrize("match", ["task", "optimal", "overlap", "exact"])
 def test_scores_take_both_for_one_error(
-    match: Match, golden: list[MarkTuple], judge: list[MarkTuple], counts: tuple[int, ...]
+    match: MatchName, golden: list[MarkTuple], judge: list[MarkTuple], counts: tuple[int, ...]
 ) -> None:
     study = make_gold_study({"d": STORY}, {("d", "gold"): golden, ("d", "judge"): judge})
-    result = score_row(score(study, match=match, repairs="smallest", draws=0), "any")
+    result = score_row(score_judges_against_gold(study, match=match, repairs="smallest", draws=0), "any")
     assert [result.gold, result.matched, result.predicted, result.right] == list(counts)
-    assert score_row(score(study, match=match, draws=0), "any").matched == 0
+    assert score_row(score_judges_against_gold(study, match=match, draws=0), "any").matched == 0
 
 
 def test_tokens_follow_the_reading_that_was_found() -> None:
     study = make_gold_study({"d": STORY}, {("d", "gold"): [POINTS, REBOUNDS], ("d", "judge"): [NAME]})
-    result = score_row(score(study, match="token", repairs="smallest", draws=0), "any")
+    result = score_row(score_judges_against_gold(study, match="token", repairs="smallest", draws=0), "any")
     assert (result.gold, result.matched, result.predicted) == (2, 2, 2)
 
 
 def test_one_judges_reading_does_not_help_another() -> None:
     given = {("d", "gold"): [NAME], ("d", "p"): [POINTS, REBOUNDS], ("d", "q"): [POINTS, REBOUNDS, ASSISTS]}
-    scores = score(make_gold_study({"d": STORY}, given), repairs="smallest", draws=0)
+    scores = score_judges_against_gold(make_gold_study({"d": STORY}, given), repairs="smallest", draws=0)
     assert [score_row(scores, "any", judge).matched for judge in ("p", "q")] == [1, 1]
-    lone = score(
+    lone = score_judges_against_gold(
         make_gold_study({"d": STORY}, given | {("d", "q"): [POINTS, (27, 28, "green")]}), repairs="smallest", draws=0
     )
     assert [score_row(lone, "any", judge).matched for judge in ("p", "q")] == [1, 0]
 
 
 def test_where_items_say_what_one_error_is_nothing_is_inferred() -> None:
-    with pytest.raises(FinecombError, match="an `item` says already what one error is"):
-        gold(study_of([NAME], [POINTS, REBOUNDS]), align="item", repairs="smallest")
+    with pytest.raises(FinecombError, match="repairs=smallest cannot be used with align=item"):
+        merge_into_gold(study_of([NAME], [POINTS, REBOUNDS]), align="item", repairs="smallest")
     with pytest.raises(FinecombError, match="repairs"):
-        gold(study_of([NAME], [POINTS, REBOUNDS]), repairs="fewest")  # type: ignore[arg-type]
+        merge_into_gold(study_of([NAME], [POINTS, REBOUNDS]), repairs="fewest")  # type: ignore[arg-type]

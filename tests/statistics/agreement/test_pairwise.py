@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +23,7 @@ Marks = list[tuple[str | None, int, int]]
 
 
 def read(one: Study) -> dict[tuple[str, str], Marks]:
-    """What (document, annotator) marked, also those who marked nothing."""
+    """Generate the marks of each (document, annotator), including annotators without marks."""
     own: dict[tuple[str, str], Marks] = {key: [] for key in one.annotations.select("document", "annotator").iter_rows()}
     for document, person, label, spans in one.marks.select("document", "annotator", "label", "spans").iter_rows():
         own[document, person] += [(label, span["start"], span["end"]) for span in spans]
@@ -37,16 +40,15 @@ def pairs(one: Study) -> list[tuple[str, str, str, Marks, Marks]]:
 
 
 def value(one: Study, measure: str, label: str = "any", **asked: str) -> float:
-    found = agree(one, [measure], "char", draws=0, **asked)
-    return next(each.estimate.value for each in found if each.columns["label"] == label)
+    findings = agree(one, [measure], "char", draws=0, **asked)
+    return next(each.estimate.value for each in findings if each.columns["label"] == label)
 
 
 def shared(first: Marks, second: Marks, typed: bool) -> int:
-    return sum(
-        max(0, min(a[2], b[2]) - max(a[1], b[1]))
-        for a, b in itertools.product(first, second)
-        if not typed or a[0] == b[0]
-    )
+    """Return the sum over characters, and labels if typed, of the smaller of the two numbers of marks."""
+    depths = [Counter((label if typed else "", at) for label, start, end in side for at in range(start, end))
+              for side in (first, second)]  # fmt: skip
+    return sum((depths[0] & depths[1]).values())
 
 
 def length(marks: Marks) -> int:
@@ -107,7 +109,7 @@ def test_pearson_of_counts_is_the_mean_over_pairs(one: Study) -> None:
 
 
 def one_by_one(one: Study, label: str, rest: str) -> dict[str, list[tuple[int, int, int]]]:
-    """Hits, own and others' characters of each annotator on each text that two or more read."""
+    """Return the hits, own and others' characters of each annotator on each text with two or more annotators."""
     own, found = read(one), dict[str, list[tuple[int, int, int]]]()
     for document, person in own:
         others = [characters(own[key], label) for key in own if key[0] == document and key[1] != person]
@@ -137,12 +139,47 @@ def test_one_against_the_rest_equals_its_definition(one: Study, label: str, rest
 
 
 def test_each_annotator_against_the_rest_has_a_row() -> None:
-    one = make_marked_study({"d": TEXT}, {("d", "p"): [(0, 7, "red")], ("d", "q"): [(0, 3, "red")], ("d", "r"): []})
-    found = agree(one, ["one-vs-rest-precision-each"], by_label=False, draws=0)
-    assert {each.columns["annotator"]: each.estimate.value for each in found if each.columns["annotator"] != "r"} == {
+    marked_study = make_marked_study(
+        {"d": TEXT}, {("d", "p"): [(0, 7, "red")], ("d", "q"): [(0, 3, "red")], ("d", "r"): []}
+    )
+    findings = agree(marked_study, ["one-vs-rest-precision-each"], by_label=False, draws=0)
+    assert {
+        each.columns["annotator"]: each.estimate.value for each in findings if each.columns["annotator"] != "r"
+    } == {
         "p": 0.5,
         "q": 1.0,
     }
-    silent = next(each.estimate for each in found if each.columns["annotator"] == "r")
+    silent = next(each.estimate for each in findings if each.columns["annotator"] == "r")
     assert math.isnan(silent.value)
     assert silent.why
+
+
+@settings(max_examples=20, deadline=None)
+@given(one=studies(), overlap=st.sampled_from(["add", "union"]))
+def test_agreement_is_bounded_and_identical_annotators_agree_fully(one: Study, overlap: str) -> None:
+    names = ["f1", "f1-typed", "f1-macro", "f1-typed-macro", "one-vs-rest", "alpha", "kappa", "ac1", "observed",
+             "two-agree"]  # fmt: skip
+    marks = one.marks.filter(pl.col("annotator") == pl.col("annotator").min())
+    for study, is_twin in ((one, False), (_with_twin(one, marks), True)):
+        for each in agree(study, names, "char", draws=0, overlap=overlap):
+            most, value = 100 if each.columns["measure"] == "two-agree" else 1, each.estimate.value
+            assert math.isnan(value) or value <= most + 1e-12
+            assert not is_twin or math.isnan(value) or value == pytest.approx(most)
+
+
+def _with_twin(one: Study, marks: pl.DataFrame) -> Study:
+    """Return a study with the annotations of one annotator, twice."""
+    name = one.marks["annotator"].min() if len(one.marks) else one.annotations["annotator"].min()
+    own = one.annotations.filter(pl.col("annotator") == name)
+    first = marks.filter(pl.col("annotation").is_in(own["id"].implode()))
+    twin = own.with_columns(id=pl.lit("twin-") + pl.col("id"), annotator=pl.lit("twin"))
+    again = first.with_columns(
+        id=pl.lit("twin-") + pl.col("id"), annotation=pl.lit("twin-") + pl.col("annotation"), annotator=pl.lit("twin")
+    )
+    people = one.annotators.filter(pl.col("id") == name)
+    return replace(
+        one,
+        annotations=pl.concat([own, twin]),
+        marks=pl.concat([first, again]),
+        annotators=pl.concat([people, people.with_columns(id=pl.lit("twin"))]),
+    )

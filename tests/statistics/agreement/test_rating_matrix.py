@@ -9,7 +9,7 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Unit
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.mark_alignment import align
+from finecomb.statistics.agreement.mark_alignment import align_marks
 from finecomb.statistics.agreement.rating_matrix import (
     document_answer_ratings,
     item_label_ratings,
@@ -28,8 +28,8 @@ def same(found: np.ndarray[tuple[int, ...], np.dtype[np.float64]], expected: lis
 
 @pytest.fixture
 def seen() -> View:
-    """Item 1 is red, red, blue; item 2 untyped, red, -; item 3 blue, -, -."""
-    one = make_marked_study(
+    """Build a view in which item 1 is red, red, blue; item 2 untyped, red, -; item 3 blue, -, -."""
+    marked_study = make_marked_study(
         {"d": TEXT},
         {
             ("d", "p"): [(0, 3, "red"), (4, 7, None), (8, 13, "blue")],
@@ -38,7 +38,7 @@ def seen() -> View:
         },
     )
     items = pl.Series("item", ["1", "2", "3", "1", "2", "1"])
-    return view(replace(one, marks=one.marks.with_columns(items)))
+    return view(replace(marked_study, marks=marked_study.marks.with_columns(items)))
 
 
 RED, BLUE, NO_TYPE, NO_ERROR = 0.0, 1.0, 3.0, 4.0
@@ -55,40 +55,40 @@ RED, BLUE, NO_TYPE, NO_ERROR = 0.0, 1.0, 3.0, 4.0
     ],
 )
 def test_each_convention_says_what_a_rating_is(seen: View, convention: str, expected: list[list[float]]) -> None:
-    found = item_label_ratings(seen, align(seen, "item"), convention)
-    assert found.names == ("red", "blue", "green", "no type", "no error")
-    assert found.annotators == ("p", "q", "r")
-    order = np.argsort([str(column) for column in found.matrix.T.tolist()])
+    item_ratings = item_label_ratings(seen, align_marks(seen, "item"), convention)
+    assert item_ratings.names == ("red", "blue", "green", "no type", "no error")
+    assert item_ratings.annotators == ("p", "q", "r")
+    order = np.argsort([str(column) for column in item_ratings.matrix.T.tolist()])
     wanted = np.array(expected)
-    same(found.matrix[:, order], wanted[:, np.argsort([str(column) for column in wanted.T.tolist()])].tolist())
+    same(item_ratings.matrix[:, order], wanted[:, np.argsort([str(column) for column in wanted.T.tolist()])].tolist())
 
 
 def test_an_unknown_convention_is_refused(seen: View) -> None:
     with pytest.raises(FinecombError, match="did you mean 'no-error'"):
-        item_label_ratings(seen, align(seen, "item"), "no-eror")
+        item_label_ratings(seen, align_marks(seen, "item"), "no-eror")
 
 
 def test_answers_about_documents_are_numbers_or_places_among_the_options() -> None:
-    one = make_rated_study(
+    rated_study = make_rated_study(
         {
             ("d", "p"): {"rating": 5, "verdict": "good"},
             ("d", "q"): {"rating": 3, "verdict": "bad"},
             ("e", "q"): {"verdict": "fair"},
         }
     )
-    same(document_answer_ratings(view(one), "rating").matrix, [[5], [3]])
-    verdicts = document_answer_ratings(view(one), "verdict")
+    same(document_answer_ratings(view(rated_study), "rating").matrix, [[5], [3]])
+    verdicts = document_answer_ratings(view(rated_study), "verdict")
     assert verdicts.names == ("bad", "fair", "good")
     same(verdicts.matrix, [[2, N], [0, 1]])
     assert verdicts.bounds.tolist() == [0, 1, 2]
 
 
 def test_a_question_nobody_answered_and_several_answers_at_once_are_refused() -> None:
-    one = view(make_rated_study({("d", "p"): {"rating": 5, "reasons": ("a", "b")}}))
+    selection = view(make_rated_study({("d", "p"): {"rating": 5, "reasons": ("a", "b")}}))
     with pytest.raises(FinecombError, match="did you mean 'rating'"):
-        document_answer_ratings(one, "ratng")
-    with pytest.raises(FinecombError, match="several answers at once"):
-        document_answer_ratings(one, "reasons")
+        document_answer_ratings(selection, "ratng")
+    with pytest.raises(FinecombError, match="allows several answers"):
+        document_answer_ratings(selection, "reasons")
 
 
 def test_answers_about_units_are_matched_by_their_place() -> None:
@@ -98,8 +98,8 @@ def test_answers_about_units_are_matched_by_their_place() -> None:
 
     people = [Annotator(id=id, kind="human") for id in "pq"]
     both = [annotation("p", {(0, 7): True, (8, 18): False}), annotation("q", {(8, 18): True})]
-    one = Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *both])
-    same(unit_answer_ratings(view(one), "fine").matrix, [[1, 0], [N, 1]])
+    small_study = Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *both])
+    same(unit_answer_ratings(view(small_study), "fine").matrix, [[1, 0], [N, 1]])
 
 
 def test_severity_is_compared_on_aligned_marks() -> None:
@@ -114,5 +114,5 @@ def test_severity_is_compared_on_aligned_marks() -> None:
         )
         for id, severity in (("p", 1), ("q", 3))
     ]
-    one = view(Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *read]))
-    same(mark_answer_ratings(one, align(one, "overlap"), "severity").matrix, [[1], [3]])
+    selection = view(Study.from_items([PROTOCOL, Document(id="d", text=TEXT), *people, *read]))
+    same(mark_answer_ratings(selection, align_marks(selection, "overlap"), "severity").matrix, [[1], [3]])

@@ -1,4 +1,4 @@
-"""Alpha of ratings on any scale; `test_alpha` has the closed form for marks."""
+"""Alpha of ratings on any scale; `test_alpha` covers the closed form for marks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import given
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.agreement.alpha import (
-    DISTANCES,
+    DISTANCE_BY_SCALE,
     Ratings,
     alpha,
     build_masi_distance,
     nominal_distance,
     observed_agreement,
+    tally_value_counts,
     value_counts_per_unit,
 )
-from finecomb.statistics.agreement.coincidences import tally_value_counts
 from tests.golden.agreement import KRIPPENDORFF_2011, KRIPPENDORFF_2011_ALPHAS
 from tests.statistics.agreement.agreement_studies import ratings
 
@@ -46,7 +46,7 @@ DIFFERENCES: dict[str, Callable[[float, float, list[float]], float]] = {
 
 
 def slow_alpha(table: Ratings, scale: str) -> float:
-    """1 - D_o / D_e from pairs of values, one by one."""
+    """Compute 1 - D_o / D_e from pairs of values, one by one."""
     units = [[float(value) for value in column if not math.isnan(value)] for column in table.T]
     units = [unit for unit in units if len(unit) >= 2]
     values = [value for unit in units for value in unit]
@@ -63,7 +63,7 @@ def oracle(table: Ratings, scale: str) -> float:
     return float(krippendorff.alpha(table, level_of_measurement=scale))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("scale", DISTANCES)
+@pytest.mark.parametrize("scale", DISTANCE_BY_SCALE)
 @given(table=ratings())
 def test_alpha_equals_its_definition_and_another_package(scale: str, table: Ratings) -> None:
     slow = slow_alpha(table, scale)
@@ -77,7 +77,7 @@ def test_observed_agreement_is_the_share_of_pairs_that_agree(table: Ratings) -> 
     units = [[value for value in column if not math.isnan(value)] for column in table.T]
     pairs = [
         (one == other, 1 / (len(unit) - 1)) for unit in units for one, other in itertools.permutations(unit, 2)
-    ]  # a unit weighs as much as it has ratings
+    ]  # a unit is weighted by its number of ratings
     expected = sum(same * weight for same, weight in pairs) / sum(weight for _, weight in pairs) if pairs else math.nan
     values, counts = value_counts_per_unit(table)
     one = tally_value_counts("any", values, counts, np.array([0, len(counts)]))

@@ -12,7 +12,12 @@ from finecomb.core.records import Annotation, Annotator, Antecedents, Document, 
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.agreement.second_pass_changes import ALL, CHANGE_COLUMNS, compare_passes, second_pass_progress
+from finecomb.statistics.agreement.second_pass_changes import (
+    ALL_ANNOTATORS,
+    MARK_CHANGE_COLUMNS,
+    compare_passes,
+    second_pass_progress,
+)
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL
 
@@ -54,17 +59,17 @@ def test_what_became_of_each_mark() -> None:
     again = [
         marked("c0", 0, "red", answers={"severity": 1}, made_from=("a0",)),  # kept
         marked("c1", 1, "blue", answers={"severity": 2}, made_from=("a1",)),  # label and answers
-        marked("c2", 3, "red", answers={"severity": 1}, made_from=("a2", "b1")),  # boundaries; also from another's
+        marked("c2", 3, "red", answers={"severity": 1}, made_from=("a2", "b1")),  # boundaries; b1 is by another
         marked("c3", 1, "blue", made_from=("b1",)),
         marked("c4", 4, "green"),
     ]  # a3 and a4 are withdrawn
-    found = counts(
+    change_counts = counts(
         study(annotation("d", "p", 0, first), annotation("d", "q", 0, other), annotation("d", "p", 1, again))
     )
-    assert list(found) == ["p", ALL]
-    assert found["p"] == found[ALL]
+    assert list(change_counts) == ["p", ALL_ANNOTATORS]
+    assert change_counts["p"] == change_counts[ALL_ANNOTATORS]
     expected = {"before": 5, "after": 5, "kept": 1, "changed": 2, "boundaries": 1, "label": 1, "answers": 1}
-    assert found["p"] == {"texts": 1, **expected, "withdrawn": 2, "from_others": 1, "new": 1}
+    assert change_counts["p"] == {"texts": 1, **expected, "withdrawn": 2, "from_others": 1, "new": 1}
 
 
 def test_an_antecedent_and_the_order_of_answers() -> None:
@@ -79,7 +84,7 @@ def test_an_antecedent_and_the_order_of_answers() -> None:
 
 
 def slow(found: Study) -> dict[str, Counter[str]]:
-    """The same, told mark by mark."""
+    """Count the changes mark by mark."""
     every = {(each.document, each.annotator, each.round): each for each in found.iter_annotations()}
     result: dict[str, Counter[str]] = {}
     for (document, who, round_), before in every.items():
@@ -104,13 +109,13 @@ def slow(found: Study) -> dict[str, Counter[str]]:
         used = {id for mark in after.marks for id in mark.made_from}
         tally["withdrawn"] = sum(id not in used for id in own)
         result[who] = result.get(who, Counter()) + tally
-        result[ALL] = result.get(ALL, Counter()) + tally
+        result[ALL_ANNOTATORS] = result.get(ALL_ANNOTATORS, Counter()) + tally
     return result
 
 
 @st.composite
 def passes(draw: st.DrawFn) -> Study:
-    """Three people on two texts; some make a second pass."""
+    """Generate studies of three annotators and two texts, with second passes by some of them."""
     made: list[Annotation] = []
     for document in ("d", "e"):
         content = st.tuples(st.integers(0, 4), st.sampled_from(["red", "blue", None]), st.integers(1, 3))
@@ -134,8 +139,8 @@ def passes(draw: st.DrawFn) -> Study:
 @given(passes())
 def test_the_counts_are_their_definition(found: Study) -> None:
     fast = counts(found)
-    told = slow(found) or {ALL: Counter()}
-    assert {who: {name: own[name] for name in ("texts", *CHANGE_COLUMNS)} for who, own in told.items()} == fast
+    told = slow(found) or {ALL_ANNOTATORS: Counter()}
+    assert {who: {name: own[name] for name in ("texts", *MARK_CHANGE_COLUMNS)} for who, own in told.items()} == fast
     for own in fast.values():
         assert own["kept"] + own["changed"] + own["from_others"] + own["new"] == own["after"]
 
@@ -154,13 +159,15 @@ def test_agreement_is_that_of_each_pass_alone(found: Study) -> None:
     before, after = (
         each.study.annotations.select("document", "annotator").rows() for each in (compared.before, compared.after)
     )
-    assert sorted(before) == sorted(after)  # the same people on the same texts
+    assert sorted(before) == sorted(after)  # the same annotators and texts
 
 
 def test_statistics_read_one_pass_unless_asked() -> None:
     own = [annotation("d", "p", 0, [marked("a", 0, "red")]), annotation("d", "p", 1, [marked("b", 1, "red")])]
-    found = study(*own)
-    read = {which: view(found, Filters(rounds=which)).study.marks["id"].to_list() for which in ("first", "last", "all")}
+    test_study = study(*own)
+    read = {
+        which: view(test_study, Filters(rounds=which)).study.marks["id"].to_list() for which in ("first", "last", "all")
+    }
     assert read == {"first": ["a"], "last": ["b"], "all": ["a", "b"]}
 
 
@@ -168,17 +175,20 @@ def test_passes_that_began_with_nothing_are_said() -> None:
     compared = compare_passes(
         study(annotation("d", "p", 0, [marked("a", 0, "red")]), annotation("d", "p", 1, [marked("b", 0, "red")]))
     )
-    assert "did not begin with the marks of the first" in compared.notes[0]
-    assert [each.estimate.why != "" for each in compared.agreement] == [True] * 3  # one person agrees with nobody
+    assert "did not start from the marks of the first" in compared.notes[0]
+    assert [each.estimate.why != "" for each in compared.agreement] == [True] * 3  # agreement needs a second annotator
 
 
 def test_progress_counts_texts_that_others_read_too() -> None:
-    found = study(
+    test_study = study(
         annotation("d", "p", 0, []),
         annotation("d", "q", 0, []),
         annotation("d", "p", 1, []),
         annotation("d", "q", 1, [], status="draft"),
         annotation("e", "p", 0, []),
     )
-    assert (second_pass_progress(found, PROTOCOL.id).wanted, second_pass_progress(found, PROTOCOL.id).begun) == (2, 2)
-    assert second_pass_progress(found, PROTOCOL.id).done == 1
+    assert (
+        second_pass_progress(test_study, PROTOCOL.id).wanted,
+        second_pass_progress(test_study, PROTOCOL.id).begun,
+    ) == (2, 2)
+    assert second_pass_progress(test_study, PROTOCOL.id).done == 1

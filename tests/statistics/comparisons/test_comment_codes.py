@@ -10,14 +10,14 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.protocols import load
-from finecomb.statistics.comparisons.comment_codes import coder_agreement, comment_codes
+from finecomb.statistics.comparisons.comment_codes import coder_agreement, comment_code_shares
 from tests.golden.clark_2021 import CODES
 
 TURING, COMMENTS = load("turing"), load("comments")
 
 
 def coded(given: Sequence[Mapping[str, Sequence[str]]], conditions: Sequence[str] = ()) -> Study:
-    """One explanation for each entry, with the codes of each coder."""
+    """Build one explanation per entry, with the codes of each coder."""
     conditions = conditions or ["none"] * len(given)
     document = Document(id="d", text="Once.", meta={"model": "human"})
     readers = [Annotator(id=f"r{at}", kind="human", condition=each) for at, each in enumerate(conditions)]
@@ -49,7 +49,7 @@ def test_shares_are_of_codes_and_leave_null_out() -> None:
         {"x": ["null-vague"], "y": ["miscellaneous"]},
         {"x": ["genre"], "y": ["writer-intent-and-expression"]},
     ]
-    found = {(row.columns["level"], row.columns["name"]): row for row in comment_codes(coded(given), draws=100)}
+    found = {(row.columns["level"], row.columns["name"]): row for row in comment_code_shares(coded(given), draws=100)}
     shares = {name: row.estimate.value for (level, name), row in found.items() if level == "group"}
     assert shares == pytest.approx({"Form": 60, "Content": 20, "Machine capabilities": 20})
     assert found["code", "grammar"].estimate.value == pytest.approx(40)
@@ -65,7 +65,7 @@ def test_shares_by_condition_give_clarks_table_3() -> None:
         (condition, code) for condition, n in counts.items() for code, k in zip(codes, n, strict=True) for _ in range(k)
     ]
     study = coded([{"x": [code]} for _, code in rows], [condition for condition, _ in rows])
-    found = [row for row in comment_codes(study, ["condition"], draws=50) if row.columns["level"] == "group"]
+    found = [row for row in comment_code_shares(study, ["condition"], draws=50) if row.columns["level"] == "group"]
     for condition, printed in CODES.items():
         shares = [round(row.estimate.value, 1) for row in found if row.columns["condition"] == condition]
         assert tuple(shares) == printed
@@ -82,21 +82,21 @@ def test_agreement_of_the_coders_is_that_of_the_krippendorff_package() -> None:
     for code in ("grammar", "genre", "repetition"):
         table = [[float(code in each[coder]) if coder in each else math.nan for each in given] for coder in "xy"]
         assert found[code].value == pytest.approx(krippendorff.alpha(table, level_of_measurement="nominal"))
-    assert found["factuality"].why == "nobody gave it, or everybody to everything"
+    assert found["factuality"].why == "the code was assigned to none or all of the explanations"
     assert 0 < found["all codes"].value < 1
 
 
 def test_one_coder_agrees_with_nobody() -> None:
     found = coder_agreement(coded([{"x": ["grammar"]}, {"x": ["genre"]}]))
-    assert {row.estimate.why for row in found} == {"no explanation was coded by two"}
+    assert {row.estimate.why for row in found} == {"no explanation was coded by two coders"}
 
 
 def test_without_codes_that_count_there_is_no_share() -> None:
-    (found,) = comment_codes(coded([{"x": ["null-vague"]}]))
-    assert found.estimate.why == "no code was given, apart from those left out"
+    (found,) = comment_code_shares(coded([{"x": ["null-vague"]}]))
+    assert found.estimate.why == "no code was given apart from those left out"
 
 
 def test_a_study_without_codings_is_refused() -> None:
     study = Study.from_items([COMMENTS, Document(id="d", text="Once.")])
-    with pytest.raises(FinecombError, match="codes a comment"):
-        comment_codes(study)
+    with pytest.raises(FinecombError, match="is about a comment"):
+        comment_code_shares(study)

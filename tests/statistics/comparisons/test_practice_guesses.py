@@ -1,4 +1,4 @@
-"""Guesses in practice against scores in work: people whose skill shows in both, and in neither."""
+"""Practice guesses and scores in the study: people whose skill shows in both, and in neither."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURING = fc.protocol("turing")
 
 
 def study(skills: dict[str, tuple[float, float]], guesses: int = 3) -> View:
-    """People with a skill in practice and one in work, both as shares of 20."""
+    """Build people with a skill in practice and one in the study, both as shares of 20."""
     texts = [fc.Document(id=f"t{n}", text="...", meta={"model": "m" if n % 2 else "human"}) for n in range(20)]
     chance = random.Random(1)
     items: list[StudyItem] = [TURING, *texts]
@@ -63,5 +63,5 @@ def test_guesses_that_do_not_vary_have_none_either() -> None:
 
 
 def test_where_nobody_guessed_that_is_said() -> None:
-    with pytest.raises(FinecombError, match="nobody guessed in practice"):
+    with pytest.raises(FinecombError, match="no annotator has guessed in a practice round"):
         practice_accuracy_findings(study({"a": (1, 0.5)}, guesses=0))

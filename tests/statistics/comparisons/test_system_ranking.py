@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.results import Estimate, Finding, Signature
 from finecomb.statistics.comparisons.system_ranking import BestValue, significantly_lowest_values, sort_groups_by_value
 from finecomb.statistics.measures.annotation_measures import measure
 from tests.statistics.comparisons.test_system_comparison import small

@@ -1,4 +1,4 @@
-"""Gold and judges on small texts, and the slow way to compare them."""
+"""Gold and judges on small texts, with slow reference implementations of the matching rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finecomb.core.records import AlternativeMark, Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.gold.mark_matching import MarkAlternatives, MarkArrays, MatchingProblem, build_matching_problem
+from finecomb.statistics.gold.mark_matching import MarkAlternatives, MarkArrays, MatchingProblem, find_candidate_pairs
 from finecomb.statistics.gold.scores import Score, Scores
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 
@@ -33,7 +33,7 @@ def make_gold_study(
     given: Mapping[tuple[str, str], Sequence[Mark | MarkTuple]],
     meta: Mapping[str, dict[str, Any]] | None = None,
 ) -> Study:
-    """Texts by id, and the marks of (document, annotator); an annotator called gold is of that kind."""
+    """Build a study from texts by ID and the marks of (document, annotator); `gold` is an annotator of kind gold."""
     people = dict.fromkeys(name for _, name in given)
     annotations = [
         Annotation(
@@ -61,7 +61,7 @@ def score_row(scores: Scores, label: str, judge: str = "") -> Score:
 
 @st.composite
 def mark_lists(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> list[MarkTuple]:
-    """Up to four marks of one text in any order; `apart` keeps them from overlapping."""
+    """Draw up to four marks of one text in any order; `apart` keeps them from overlapping."""
     found: list[MarkTuple] = []
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(TEXT) - 1))
@@ -76,7 +76,7 @@ def mark_lists(draw: st.DrawFn, apart: bool = False, omissions: bool = True) -> 
 def gold_and_judge_marks(
     draw: st.DrawFn, apart: bool = False, omissions: bool = True
 ) -> dict[tuple[str, str], list[MarkTuple]]:
-    """Marks of gold and of one judge on two texts."""
+    """Draw the marks of gold and of one judge on two texts."""
     both: dict[tuple[str, str], list[MarkTuple]] = {}
     for document in ("d0", "d1"):
         both[document, "gold"] = draw(mark_lists(omissions=omissions))
@@ -88,7 +88,7 @@ TEXTS = {"d0": TEXT, "d1": TEXT}
 
 
 def mark_arrays(documents: Sequence[Sequence[MarkTuple]]) -> MarkArrays:
-    """Marks of each document in text order, as the rules read them."""
+    """Return the marks of each document in text order, as the input of the rules."""
     rows = [(at, *each) for at, own in enumerate(documents) for each in sorted(own, key=lambda m: m[:2])]
     document, start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 1, 2))
     label = np.array([LABELS.index(row[3]) if row[3] else -1 for row in rows], dtype=np.int64)
@@ -96,13 +96,16 @@ def mark_arrays(documents: Sequence[Sequence[MarkTuple]]) -> MarkArrays:
 
 
 def compare_gold_and_judge(both: MarksByAnnotation) -> MatchingProblem:
-    """Gold and the judge of both texts, without alternatives."""
-    sides = [mark_arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge")]
-    return build_matching_problem(sides[0], sides[1], MarkAlternatives(mark_arrays([]), {}, []))
+    """Build the matching problem of gold and the judge on both texts, without alternatives."""
+    gold, judge = (mark_arrays([both[document, name] for document in TEXTS]) for name in ("gold", "judge"))
+    none = mark_arrays([])
+    no_alternatives, no_pairs = MarkAlternatives(none, {}, []), find_candidate_pairs(none, none)
+    pairs = find_candidate_pairs(gold, judge)
+    return MatchingProblem(gold, judge, pairs, no_alternatives, no_pairs, no_alternatives, no_pairs)
 
 
 def slow_greedy_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple], same: bool = False) -> int:
-    """Gold from left to right, each takes the first unused mark that it meets; `same`: of the same label."""
+    """Count matches from left to right, each gold mark with the first free overlapping mark, of its label if `same`."""
     left = sorted(judge, key=lambda each: each[:2])
     used: set[int] = set()
     for start, end, label in sorted(gold, key=lambda each: each[:2]):
@@ -115,7 +118,7 @@ def slow_greedy_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple
 
 
 def slow_optimal_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTuple], same: bool = False) -> int:
-    """The most pairs that any one-to-one choice can make, by trying all."""
+    """Return the maximum number of pairs of any one-to-one matching, by trying all."""
     if not gold:
         return 0
     start, end, label = gold[0]
@@ -128,5 +131,5 @@ def slow_optimal_match_count(gold: Sequence[MarkTuple], judge: Sequence[MarkTupl
 
 
 def marked_positions(own: Sequence[MarkTuple], label: str | None = None) -> set[int]:
-    """Characters under the marks, or under those of one label."""
+    """Return the characters covered by the marks, or by those of one label."""
     return {at for start, end, said in own if label in (None, said) for at in range(start, end)}

@@ -12,7 +12,7 @@ from finecomb.statistics.gold.disagreements import (
     label_confusion_rows,
     pairing_type_table,
 )
-from finecomb.statistics.gold.scores import Scores, recall_precision_and_f1, score
+from finecomb.statistics.gold.scores import Scores, recall_precision_and_f1, score_judges_against_gold
 from tests.statistics.agreement.agreement_studies import MarkTuple
 from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
 
@@ -21,9 +21,13 @@ JUDGE: list[MarkTuple] = [(0, 3, "red"), (4, 7, "blue"), (8, 11, "blue"), (15, 1
 
 
 def one() -> Scores:
-    return score(make_gold_study({"d": TEXT, "e": TEXT}, {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e",
-    "gold"): [GOLD[0]],
-                 ("e", "j"): [(14, 18, "red")]}), draws=0)  # fmt: skip
+    return score_judges_against_gold(
+        make_gold_study(
+            {"d": TEXT, "e": TEXT},
+            {("d", "gold"): GOLD, ("d", "j"): JUDGE, ("e", "gold"): [GOLD[0]], ("e", "j"): [(14, 18, "red")]},
+        ),
+        draws=0,
+    )
 
 
 def test_boundary_errors_label_errors_and_both_are_counted_apart() -> None:
@@ -55,26 +59,28 @@ def test_every_disagreement_is_listed_in_text_order() -> None:
 
 def test_a_mark_found_by_another_reading_is_its_own_kind() -> None:
     found = make_gold_mark("g", TEXT, 0, 3, "red", alternatives=((make_alternative(TEXT, 14, 18, "blue"),),))
-    scores = score(make_gold_study({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0)
+    scores = score_judges_against_gold(
+        make_gold_study({"d": TEXT}, {("d", "gold"): [found], ("d", "j"): [(14, 18, "blue")]}), draws=0
+    )
     counts = {row["kind"]: row["count"] for row in pairing_type_table(scores) if row["count"]}
     assert counts == {"other reading": 1}
 
 
-# --- judges compared ---------------------------------------------------------------------------------------------
+# --- comparison of judges ----------------------------------------------------------------------------------------
 
 
 def judges(texts: int) -> Scores:
-    """Judge `good` finds every error, `poor` every third."""
+    """Build scores of a judge `good`, who finds every error, and `poor`, who finds every third."""
     given: dict[tuple[str, str], list[MarkTuple]] = {}
     for at in range(texts):
         given[f"d{at:02}", "gold"] = GOLD[:2]
         given[f"d{at:02}", "good"] = GOLD[: 1 + (at % 4 > 0)]
         given[f"d{at:02}", "poor"] = [(0, 3, "red")] if at % 3 == 0 else [(14, 18, "red")]
-    return score(make_gold_study({id: TEXT for id, _ in given}, given), draws=0)
+    return score_judges_against_gold(make_gold_study({id: TEXT for id, _ in given}, given), draws=0)
 
 
 def slow_p(scores: Scores) -> float:
-    """Swap the two judges on every subset of documents."""
+    """Compute p by swapping the two judges on every subset of documents."""
     a, b = (judged.sums[0] for judged in scores.judged)
     seen = abs(float((recall_precision_and_f1(a.sum(axis=0)) - recall_precision_and_f1(b.sum(axis=0)))[2]))
     hits = 0
@@ -105,12 +111,12 @@ def test_two_equal_judges_do_not_differ() -> None:
     given: dict[tuple[str, str], list[MarkTuple]] = {}
     for name in ("gold", "p", "q"):
         given |= {(f"d{at}", name): [(0, 3, "red")] for at in range(4)}
-    scores = score(make_gold_study({f"d{at}": TEXT for at in range(4)}, given), draws=0)
+    scores = score_judges_against_gold(make_gold_study({f"d{at}": TEXT for at in range(4)}, given), draws=0)
     assert {each.columns["p"] for each in compare_judges(scores, draws=10)} == {1.0}
 
 
 def test_comparing_needs_two_judges_and_a_known_label() -> None:
-    with pytest.raises(FinecombError, match="two judges are needed"):
+    with pytest.raises(FinecombError, match="requires at least two judges, found 1"):
         compare_judges(one())
-    with pytest.raises(FinecombError, match="nobody used the label 'pink'"):
+    with pytest.raises(FinecombError, match="label 'pink' is not used"):
         compare_judges(judges(2), "pink")

@@ -19,12 +19,12 @@ from finecomb.statistics.gold.disputes import (
     DisputeCount,
     DisputeDecision,
     dispute_count_by_document,
-    dispute_decisions,
     find_disputes,
     gold_marks_of_dispute,
     is_adjudication_finished,
+    pair_disputes_with_decisions,
 )
-from finecomb.statistics.gold.gold_merge import gold
+from finecomb.statistics.gold.gold_merge import merge_into_gold
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import MarkTuple
 from tests.statistics.gold.gold_studies import TEXT, make_gold_mark, make_gold_study, mark_lists
@@ -34,7 +34,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def found(*given: Sequence[Mark | MarkTuple], align: str = "auto") -> tuple[Dispute, ...]:
-    """The places of one text that so many people read."""
+    """Return the disputes of one text with the given number of annotators."""
     return find_disputes(
         view(make_gold_study({"d": TEXT}, {("d", f"p{at}"): own for at, own in enumerate(given)})), align
     )["d"]
@@ -81,7 +81,7 @@ def test_a_text_without_marks_has_no_places() -> None:
 
 
 def counted(own: Sequence[Dispute]) -> DisputeCount:
-    """The slow definition: all disputes are made and counted."""
+    """Count the disputes by building all of them."""
     return DisputeCount(len(own), sum(dispute.agreed for dispute in own))
 
 
@@ -97,7 +97,7 @@ def test_disputes_are_counted_without_being_made(given: list[list[MarkTuple]], a
 @pytest.mark.parametrize("items", [False, True])
 @pytest.mark.parametrize("name", ["scarecrow", "accuracy", "snac"])
 def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: bool) -> None:
-    """With the rules of each protocol, for pretended people who see much the same."""
+    """Simulated annotators with similar marks, under the rules of each protocol."""
     protocol = load_shipped(name)
     texts = [
         Document(id=f"t{at}", text=f"The Hawks won {at + 90}-80 on a Monday. They ran, they ran. " * 4)
@@ -124,19 +124,19 @@ def test_counts_are_those_of_disputes_under_shipped_protocols(name: str, items: 
 
 
 def tied(annotation: Annotation) -> Annotation:
-    """The same, its marks tied to others by the order in which they stand."""
+    """Return the annotation with the position of each mark as its item."""
     marks = (one.model_copy(update={"item": f"{at}"}) for at, one in enumerate(annotation.marks))
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
 @given(st.lists(mark_lists(), min_size=1, max_size=4))
 def test_places_are_what_gold_merges(given: list[list[MarkTuple]]) -> None:
-    """Every mark is in one place, keys differ, and merging gives what `gold` gives with one vote."""
+    """Each mark is in one dispute, keys differ, and merging gives the same as gold with one vote."""
     own = found(*given)
     study = make_gold_study({"d": TEXT}, {("d", f"p{at}"): each for at, each in enumerate(given)})
     assert sorted(id for place in own for id in ids(place)) == sorted(study.marks["id"])
     assert len({place.key for place in own}) == len(own)
-    made = gold(view(study), min_votes=1, align="overlap")
+    made = merge_into_gold(view(study), min_votes=1, align="overlap")
     merged = [each for annotation in made.study.iter_annotations() for each in annotation.marks]
     assert [place.merged for place in own] == merged
     for place in own:
@@ -148,7 +148,7 @@ def test_places_are_what_gold_merges(given: list[list[MarkTuple]]) -> None:
 
 
 def slow_decisions(own: Sequence[Dispute], decisions: Mapping[str, Decision]) -> dict[str, set[str]]:
-    """Which readings each place has, told mark by mark."""
+    """Return the marks of each dispute, decided mark by mark."""
     result: dict[str, set[str]] = {key: set() for key in decisions}
     for place in own:
         owners = {id: key for id in ids(place) for key, each in decisions.items() if id in each.readings}
@@ -165,7 +165,7 @@ def test_decided_places_stay_and_nothing_is_lost(
     before, after = found(*given), found(*given, late)
     decided = data.draw(st.lists(st.sampled_from(before), unique_by=lambda place: place.key)) if before else []
     decisions = {place.key: decision(place) for place in decided}
-    standing = dispute_decisions(after, decisions)
+    standing = pair_disputes_with_decisions(after, decisions)
     assert {each.dispute.key: ids(each.dispute) for each in standing} == slow_decisions(after, decisions)
     assert {each.dispute.key for each in standing if each.decision} == set(decisions)
     for each in standing:
@@ -180,13 +180,13 @@ def test_decided_places_stay_and_nothing_is_lost(
 def test_marks_of_a_second_pass_stay_with_what_they_were_made_from() -> None:
     (before,) = found([(0, 3, "red")], [(0, 3, "blue")])
     again = make_gold_mark("new", TEXT, 8, 13, "blue", made_from=("d/p0/0",))
-    standing = dispute_decisions(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
+    standing = pair_disputes_with_decisions(found([again], [(0, 3, "blue")]), {before.key: decision(before, "discuss")})
     assert [(ids(each.dispute), each.later) for each in standing] == [({"new", "d/p1/0"}, 0)]
 
 
 def test_a_decision_outlives_its_readings() -> None:
     (before,) = found([(0, 3, "red")], [])
-    (standing,) = dispute_decisions(found([], []), {before.key: decision(before)})
+    (standing,) = pair_disputes_with_decisions(found([], []), {before.key: decision(before)})
     assert (standing.dispute.opinions, standing.is_settled) == ((), True)
 
 

@@ -12,10 +12,10 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Answers, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.agreement.mark_alignment import align
+from finecomb.statistics.agreement.mark_alignment import align_marks
 from finecomb.statistics.gold import merge_tables
 from finecomb.statistics.gold.decisions import decision_notes
-from finecomb.statistics.gold.gold_merge import Gold, SpanSize, gold, merge_answers
+from finecomb.statistics.gold.gold_merge import Gold, SpanSize, merge_answers, merge_into_gold
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple, studies
 from tests.statistics.gold.gold_studies import TEXT, make_alternative, make_gold_mark, make_gold_study
@@ -32,7 +32,7 @@ def only(merged: Gold) -> list[Mark]:
 
 
 def test_errors_with_enough_votes_get_the_majoritys_label() -> None:
-    merged = gold(three([(0, 3, "red")], [(0, 3, "red"), (8, 13, "blue")], [(0, 3, "blue")]))
+    merged = merge_into_gold(three([(0, 3, "red")], [(0, 3, "red"), (8, 13, "blue")], [(0, 3, "blue")]))
     assert [(m.quotes, m.label, m.votes, m.label_votes) for m in only(merged)] == [(("one",), "red", 3, None)]
     assert only(merged)[0].made_from == ("d/p/0", "d/q/0", "d/r/0")
     annotation = next(merged.study.iter_annotations())
@@ -52,7 +52,7 @@ def test_errors_with_enough_votes_get_the_majoritys_label() -> None:
 def test_no_majority_is_null_with_the_votes(
     labels: tuple[str | None, ...], label: str | None, votes: dict[str, int] | None
 ) -> None:
-    merged = gold(three(*([(0, 3, each)] for each in labels)))
+    merged = merge_into_gold(three(*([(0, 3, each)] for each in labels)))
     assert [(m.label, m.label_votes) for m in only(merged)] == [(label, votes)]
     shown = "split" if votes else label or "no type"
     assert merged.kept_errors["label"].to_list() == [shown]
@@ -69,7 +69,7 @@ def test_no_majority_is_null_with_the_votes(
     ],
 )
 def test_the_size_is_chosen(size: SpanSize, quotes: tuple[str, ...]) -> None:
-    merged = gold(three([(0, 13, "red")], [(4, 7, "red")], [(4, 13, "red")]), size=size)
+    merged = merge_into_gold(three([(0, 13, "red")], [(4, 7, "red")], [(4, 13, "red")]), size=size)
     assert only(merged)[0].quotes == quotes
     resized = [change for change in merged.changes if change.rule == "size"]
     assert {change.after for change in resized} == set(quotes)
@@ -78,7 +78,7 @@ def test_the_size_is_chosen(size: SpanSize, quotes: tuple[str, ...]) -> None:
 
 def test_the_majority_of_tokens_may_leave_a_gap() -> None:
     apart = Mark(id="m", spans=(Span(0, 3), Span(14, 18)), quotes=("one", "four"), label="red")
-    merged = gold(three([(0, 18, "red")], [apart], [apart.model_copy(update={"id": "n"})]))
+    merged = merge_into_gold(three([(0, 18, "red")], [apart], [apart.model_copy(update={"id": "n"})]))
     assert only(merged)[0].quotes == ("one", "four")
     assert [change.before for change in merged.changes] == [TEXT]
 
@@ -87,11 +87,11 @@ def test_no_common_token_falls_back_to_the_widest_reading() -> None:
     given = [
         make_gold_mark(name, TEXT, start, end, "red", item="1") for name, start, end in (("x", 0, 3), ("y", 4, 13))
     ]
-    assert only(gold(three(given[:1], given[1:], [])))[0].quotes == ("two three",)
+    assert only(merge_into_gold(three(given[:1], given[1:], [])))[0].quotes == ("two three",)
 
 
 def test_what_all_marked_alike_is_not_widened_to_tokens() -> None:
-    merged = gold(three([(1, 2, "red")], [(1, 2, "red")], []))
+    merged = merge_into_gold(three([(1, 2, "red")], [(1, 2, "red")], []))
     assert only(merged)[0].quotes == ("n",)
     assert merged.changes == ()
 
@@ -111,19 +111,19 @@ def test_given_items_are_taken_as_they_are() -> None:
     document = fc.Document(id="d", text=text)
     people = [reading("p", "word"), reading("q", "word"), reading("r", "name")]
     study = Study.from_items([protocol, document, *who, *people])
-    merged = gold(study)
+    merged = merge_into_gold(study)
     assert merged.align == "item"
     assert [(m.quotes[0], m.label, m.item) for m in only(merged)] == [("30-20", "number", "1"), ("Monday", "word", "2")]
-    assert "5 marks do not follow the guidelines" in merged.notes[0]
-    ours = gold(study, align="overlap")
+    assert "5 marks break the guidelines" in merged.notes[0]
+    ours = merge_into_gold(study, align="overlap")
     assert [(m.quotes[0], m.label) for m in only(ours)] == [("30", "number"), ("20", "number"), ("Monday", "name")]
     assert only(ours)[0].made_from == ("p/1", "q/1", "r/1")
 
 
 def test_texts_with_too_few_readers_get_no_gold() -> None:
     read = {("d0", "p"): [(0, 3, "red")], ("d1", "p"): [(0, 3, "red")], ("d1", "q"): [(0, 3, "red")]}
-    merged = gold(make_gold_study({"d0": TEXT, "d1": TEXT}, read))
-    assert "1 texts have fewer than 2 readers and get no gold (d0)" in merged.notes[0]
+    merged = merge_into_gold(make_gold_study({"d0": TEXT, "d1": TEXT}, read))
+    assert "1 texts have fewer than 2 annotators and are excluded from gold (d0)" in merged.notes[0]
     assert merged.study.submitted_work().annotations["document"].to_list() == ["d1"]
     assert fc.check(merged.study) == []
 
@@ -136,7 +136,7 @@ def test_pooled_votes_are_votes() -> None:
         else each.model_copy(update={"readers": 3}) if isinstance(each, Annotation) else each
         for each in items
     )  # fmt: skip
-    assert [(m.quotes, m.votes) for m in only(gold(study))] == [(("one",), 2)]
+    assert [(m.quotes, m.votes) for m in only(merge_into_gold(study))] == [(("one",), 2)]
 
 
 def test_answers_are_kept_words_side_by_side_and_the_rest_by_majority() -> None:
@@ -153,21 +153,21 @@ def test_answers_are_kept_words_side_by_side_and_the_rest_by_majority() -> None:
 
 def test_what_cannot_be_merged_is_refused() -> None:
     study = three([(0, 3, "red")], [], [])
-    with pytest.raises(FinecombError, match="a size cannot be 'wide'; did you mean 'widest'"):
-        gold(study, size="wide")  # type: ignore[arg-type]
-    with pytest.raises(FinecombError, match="at least one vote"):
-        gold(study, min_votes=0)
-    with pytest.raises(FinecombError, match="marks cannot be aligned by 'overlaps'"):
-        gold(study, align="overlaps")
-    with pytest.raises(FinecombError, match="no annotations to merge"):
-        gold(Study.from_items([PROTOCOL]))
+    with pytest.raises(FinecombError, match="unknown size 'wide'; did you mean 'widest'"):
+        merge_into_gold(study, size="wide")  # type: ignore[arg-type]
+    with pytest.raises(FinecombError, match="min_votes must be at least 1, found 0"):
+        merge_into_gold(study, min_votes=0)
+    with pytest.raises(FinecombError, match="unknown alignment 'overlaps'"):
+        merge_into_gold(study, align="overlaps")
+    with pytest.raises(FinecombError, match="no submitted annotations to merge"):
+        merge_into_gold(Study.from_items([PROTOCOL]))
 
 
 @given(studies())
 def test_gold_equals_its_definition(study: Study) -> None:
-    """Clusters with two or more annotators on texts with two or more readers; a label by more than half."""
-    merged = gold(study, align="overlap", size="union")
-    clusters = align(view(study), "overlap")
+    """Clusters with two or more annotators on texts with two or more annotators; a label by more than half."""
+    merged = merge_into_gold(study, align="overlap", size="union")
+    clusters = align_marks(view(study), "overlap")
     readers = Counter(study.annotations["document"])
     expected = []
     for (_, document), own in clusters.group_by(["cluster", "document"], maintain_order=True):
@@ -185,13 +185,13 @@ def test_gold_equals_its_definition(study: Study) -> None:
     assert [each for each in fc.check(merged.study) if each.level == "error"] == []
 
 
-# --- gold that breaks nothing ------------------------------------------------------------------------------------
+# --- regression tests of merging ---------------------------------------------------------------------------------
 
 BOSTON = "Boston won 30-20 with a steal by Joel Embiid, who led the Heat with 30 points."
 
 
 def basketball(*people: Sequence[tuple[str, str, dict[str, Any]]]) -> Study:
-    """Readers of one sentence under the accuracy protocol; marks by their words, label and other fields."""
+    """Build annotators of one sentence under the accuracy protocol, with marks by words, label and other fields."""
     protocol = fc.protocol("accuracy")
     annotations = [
         Annotation(
@@ -217,9 +217,9 @@ def corrected(words: str) -> dict[str, Any]:
 
 
 def test_a_number_that_a_correction_leaves_as_it_is_was_right() -> None:
-    """The 20 of 30-20 came into gold as an error, although both readers say that it is right."""
+    """The 20 of 30-20 used to be an error in gold, although both annotators left it unchanged."""
     both = [("30-20", "number", corrected("28-20"))]
-    merged = gold(basketball(both, both))
+    merged = merge_into_gold(basketball(both, both))
     assert errors(merged) == [("30", "number", 2)]
     assert only(merged)[0].answers == {"correction": "28"}
     assert [change.after for change in merged.changes] == ["30", "30"]
@@ -237,27 +237,29 @@ def test_a_number_that_a_correction_leaves_as_it_is_was_right() -> None:
 )
 def test_corrections_say_which_of_two_numbers_is_wrong(corrections: list[str], expected: list[object]) -> None:
     people = [[("30-20", "number", corrected(words) if words else {})] for words in corrections]
-    assert errors(gold(basketball(*people))) == expected
+    assert errors(merge_into_gold(basketball(*people))) == expected
 
 
 def test_a_determiner_that_somebody_marked_by_itself_is_not_trimmed_from_the_others() -> None:
-    """Trimming made `steal` of `a steal`, which does not touch `a`: two errors, and the wrong word in gold."""
-    merged = gold(basketball([("a", "number", {})], [("a steal", "number", {})], [("a steal", "number", {})]))
+    """Trimming `a steal` to `steal`, which does not overlap `a`, used to give two errors and the wrong word in gold."""
+    merged = merge_into_gold(
+        basketball([("a", "number", {})], [("a steal", "number", {})], [("a steal", "number", {})])
+    )
     assert errors(merged) == [("a steal", "number", 3)]
-    narrow = gold(basketball([("a", "number", {})], [("a", "number", {})], [("a steal", "number", {})]))
+    narrow = merge_into_gold(basketball([("a", "number", {})], [("a", "number", {})], [("a steal", "number", {})]))
     assert errors(narrow) == [("a", "number", 3)]
 
 
 def test_a_determiner_that_is_corrected_to_a_number_is_not_trimmed() -> None:
     both = [("a steal", "number", corrected("two steals"))]
-    assert errors(gold(basketball(both, both))) == [("a steal", "number", 2)]
+    assert errors(merge_into_gold(basketball(both, both))) == [("a steal", "number", 2)]
     team = [("the Heat", "name", corrected("76ers"))]
-    assert errors(gold(basketball(team, team))) == [("Heat", "name", 2)]
+    assert errors(merge_into_gold(basketball(team, team))) == [("Heat", "name", 2)]
 
 
 def test_a_long_mark_does_not_make_one_error_of_two_readings() -> None:
-    """Two readers mark different words, a third the whole clause: that was one error with three votes."""
-    merged = gold(
+    """Two annotators mark different words, a third the whole clause, which used to be one error with three votes."""
+    merged = merge_into_gold(
         basketball(
             [("Joel Embiid", "name", {})],
             [("30 points", "number", {})],
@@ -269,7 +271,7 @@ def test_a_long_mark_does_not_make_one_error_of_two_readings() -> None:
 
 
 def test_marks_on_a_prompt_merge_like_any_other() -> None:
-    """Three readers of the same words in the prompt gave three errors with one vote each."""
+    """Three annotators of the same words in the prompt used to give three errors with one vote each."""
     document = fc.Document(id="d", text=TEXT, context={"prompt": "Once upon a time"})
     own = {"spans": (Span(5, 9, "prompt"),), "quotes": ("upon",), "label": "red"}
     annotations = [
@@ -278,24 +280,24 @@ def test_marks_on_a_prompt_merge_like_any_other() -> None:
         for name in THREE
     ]  # fmt: skip
     who = [fc.Annotator(id=name, kind="human") for name in THREE]
-    merged = gold(Study.from_items([PROTOCOL, document, *who, *annotations]))
+    merged = merge_into_gold(Study.from_items([PROTOCOL, document, *who, *annotations]))
     assert [(m.spans, m.quotes, m.votes) for m in only(merged)] == [((Span(5, 9, "prompt"),), ("upon",), 3)]
 
 
 @pytest.mark.parametrize(("readers", "votes", "kept"), [(5, 2, False), (5, 3, True), (4, 2, False), (2, 2, True)])
 def test_a_majority_of_any_number_of_readers(readers: int, votes: int, kept: bool) -> None:
     given = {("d", f"p{at}"): [(0, 3, "red")] if at < votes else [] for at in range(readers)}
-    merged = gold(make_gold_study({"d": TEXT}, given), "majority")
+    merged = merge_into_gold(make_gold_study({"d": TEXT}, given), "majority")
     assert [bool(len(only(merged))), merged.signature["min_votes"]] == [kept, "majority"]
 
 
 def test_one_reader_is_no_majority() -> None:
-    merged = gold(make_gold_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
+    merged = merge_into_gold(make_gold_study({"d": TEXT}, {("d", "p"): [(0, 3, "red")]}), "majority")
     assert merged.study.submitted_work().annotations.is_empty()
 
 
 def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
-    """Gold of three against gold of five: by two votes and by three; before, both by the same number."""
+    """Gold of three annotators needs two votes, gold of five three votes; both used the same number before."""
     given = {("d", f"p{at}"): [(0, 3, "red")] if at < 2 else [] for at in range(5)}
     rows = merge_tables.annotator_subset_scores_table(make_gold_study({"d": TEXT}, given), 3, draws=0)
     assert [row.gold for row in rows[:-1]] == [0] * 10
@@ -305,11 +307,11 @@ def test_each_gold_of_fewer_readers_has_its_own_majority() -> None:
 
 
 def test_two_readings_of_one_error_merge_into_one() -> None:
-    """A name, or two numbers: the first reader says that both would do, the others marked the numbers."""
+    """A name or two numbers: the first annotator accepts both, the others marked the numbers."""
     sets = ((make_alternative(TEXT, 4, 7, "blue"), make_alternative(TEXT, 14, 18, "blue")),)
     name = make_gold_mark("d/p/0", TEXT, 0, 3, "red", alternatives=sets)
     numbers: list[MarkTuple] = [(4, 7, "blue"), (14, 18, "blue")]
-    (merged,) = only(gold(three([name], numbers, numbers)))
+    (merged,) = only(merge_into_gold(three([name], numbers, numbers)))
     assert (merged.quotes, merged.label, merged.votes) == (("one",), "red", 3)
     assert merged.made_from == ("d/p/0", "d/q/0", "d/r/0", "d/q/1", "d/r/1")
     assert [[part.quotes for part in choice] for choice in merged.alternatives] == [[("two",), ("four",)]]
@@ -325,7 +327,7 @@ def decided(what: str, readings: Sequence[str], gold_marks: Sequence[str]) -> di
 
 
 def test_decisions_of_an_adjudicator_are_gold() -> None:
-    """`gold` merged by votes as if nobody had decided anything."""
+    """`gold` used to merge by votes and to ignore decisions."""
     study = three([(0, 3, "red"), (8, 13, "red")], [(0, 3, "red")], [(4, 7, "blue")])
     kept, added = (
         make_gold_mark("d/adjudicated/k", TEXT, 4, 7, "green"),
@@ -345,14 +347,14 @@ def test_decisions_of_an_adjudicator_are_gold() -> None:
         marks=(kept, added), meta=meta,
     )  # fmt: skip
     whole = Study.from_items([*study.items(), judge, decisions])
-    merged = gold(whole)
+    merged = merge_into_gold(whole)
     assert [(m.quotes[0], m.label) for m in only(merged)] == [("two", "green"), ("four", "red")]
     assert merged.notes[-1].startswith("3 errors in 1 texts were decided by an adjudicator")
-    assert len(merged.undecided_errors) == 1  # what was left for discussion
+    assert len(merged.undecided_errors) == 1  # left for discussion
     assert merge_tables.errors_by_label_table(merged)[-1]["errors"] == 2
     assert fc.check(merged.study) == []
-    assert [m.quotes[0] for m in only(gold(view(whole)))] == ["one"]  # by votes only
-    assert list(decision_notes(view(whole, Filters(kinds=("gold",))).study)) == []  # a draft is not read
+    assert [m.quotes[0] for m in only(merge_into_gold(view(whole)))] == ["one"]  # by votes only
+    assert list(decision_notes(view(whole, Filters(kinds=("gold",))).study)) == []  # drafts are ignored
     done = Study.from_items([*study.items(), judge, decisions.model_copy(update={"status": "submitted"})])
     (note,) = decision_notes(view(done, Filters(kinds=("gold",))).study)
-    assert note == "gold was decided by an adjudicator: 3 decisions in 1 texts"
+    assert note == "gold was adjudicated: 3 decisions in 1 texts"

@@ -8,9 +8,9 @@ import pytest
 import finecomb as fc
 from finecomb.core.records import Annotator
 from finecomb.core.study import Study
-from finecomb.statistics.gold.gold_merge import gold
+from finecomb.statistics.gold.gold_merge import merge_into_gold
 from finecomb.statistics.gold.human_baseline import single_annotator_baseline
-from finecomb.statistics.gold.scores import score
+from finecomb.statistics.gold.scores import score_judges_against_gold
 from finecomb.statistics.selection.view import Filters, View, view
 
 
@@ -26,8 +26,10 @@ def texts_of(people: View) -> list[str]:
 def test_it_is_every_person_scored_against_the_others(people: View) -> None:
     counts = [0.0, 0.0, 0.0, 0.0]
     for reader in people.study.annotations["annotator"].unique():
-        others = gold(replace(people, study=people.study.filter_annotations(pl.col("annotator") != reader))).study
-        row = score(others, people.study, by=(), judges=(reader,), draws=0).rows[0]
+        others = merge_into_gold(
+            replace(people, study=people.study.filter_annotations(pl.col("annotator") != reader))
+        ).study
+        row = score_judges_against_gold(others, people.study, by=(), judges=(reader,), draws=0).rows[0]
         counts = [
             total + new for total, new in zip(counts, (row.gold, row.predicted, row.matched, row.right), strict=True)
         ]
@@ -44,7 +46,11 @@ def test_against_a_standard_everybody_is_measured_by_that(people: View) -> None:
     standard = whole.filter_annotations(pl.col("annotator") == "truth")
     standard = replace(standard, annotators=whole.annotators.filter(kind="gold"))
     readers = people.study.annotations["annotator"].unique().to_list()
-    rows = [row for row in score(standard, whole, by=(), judges=readers, draws=0).rows if row.columns["label"] == "any"]
+    rows = [
+        row
+        for row in score_judges_against_gold(standard, whole, by=(), judges=readers, draws=0).rows
+        if row.columns["label"] == "any"
+    ]
     person = single_annotator_baseline(people, texts_of(people), standard, draws=20)
     assert person
     assert (person.gold, person.matched) == (sum(row.gold for row in rows), sum(row.matched for row in rows))

@@ -10,13 +10,13 @@ from finecomb.core.span import Span
 from finecomb.statistics.gold.disagreements import pairing_type_table
 from finecomb.statistics.gold.gold_and_judges import Ints
 from finecomb.statistics.gold.mark_matching import (
-    RULES,
+    MATCH_RULES,
     MatchingProblem,
     match_any_overlap,
     match_optimal,
     match_shared_task,
 )
-from finecomb.statistics.gold.scores import Match, score
+from finecomb.statistics.gold.scores import MatchName, score_judges_against_gold
 from tests.statistics.agreement.agreement_studies import MarkTuple
 from tests.statistics.gold.gold_studies import (
     LABELS,
@@ -64,7 +64,7 @@ def test_the_tasks_rule_equals_its_definition(both: Both) -> None:
 
 @given(gold_and_judge_marks())
 def test_scopes_of_gold_are_matched_as_if_alone(both: Both) -> None:
-    """Category `gold`: gold of one label against all marks of the judge."""
+    """Category `gold`: gold marks of one label against all marks of the judge."""
     ready = compare_gold_and_judge(both)
     found = match_shared_task(ready, ready.gold.label + 1).credit
     for code, label in enumerate(LABELS):
@@ -106,7 +106,7 @@ def test_a_pair_shares_what_its_spans_share(both: Both) -> None:
 @given(gold_and_judge_marks(omissions=False))
 def test_rules_are_ordered_and_credit_never_exceeds_a_pair(both: Both) -> None:
     ready = compare_gold_and_judge(both)
-    found = {name: rule(ready, one_scope(ready)) for name, rule in RULES.items()}
+    found = {name: rule(ready, one_scope(ready)) for name, rule in MATCH_RULES.items()}
     sums = {name: float(each.credit.sum()) for name, each in found.items()}
     assert sums["exact"] <= sums["task"] <= sums["optimal"] <= sums["overlap"]
     assert sums["iou"] <= sums["partial"] + 1e-9
@@ -119,7 +119,7 @@ def test_a_judge_who_is_gold_is_perfect(both: Both) -> None:
     ready = compare_gold_and_judge(
         {(document, name): both[document, "gold"] for document in TEXTS for name in ("gold", "judge")}
     )
-    for rule in RULES.values():
+    for rule in MATCH_RULES.values():
         found = rule(ready, one_scope(ready))
         assert found.credit == pytest.approx(np.ones(len(ready.gold)))
         assert found.right == pytest.approx(np.ones(len(ready.judge)))
@@ -127,7 +127,7 @@ def test_a_judge_who_is_gold_is_perfect(both: Both) -> None:
 
 @given(gold_and_judge_marks(omissions=False))
 def test_characters_are_sets_soft_without_and_hard_with_the_label(both: Both) -> None:
-    found = score(make_gold_study(TEXTS, both), match="char", draws=0)
+    found = score_judges_against_gold(make_gold_study(TEXTS, both), match="char", draws=0)
     soft, hard = score_row(found, "any"), score_row(found, "typed")
     assert soft.matched == sum(len(marked_positions(gold) & marked_positions(judge)) for gold, judge in each(both))
     assert soft.predicted == sum(len(marked_positions(judge)) for _, judge in each(both))
@@ -142,7 +142,7 @@ def test_characters_are_sets_soft_without_and_hard_with_the_label(both: Both) ->
 @given(gold_and_judge_marks(omissions=False))
 def test_tokens_count_when_any_of_their_characters_is_marked(both: Both) -> None:
     words = [range(3), range(4, 7), range(8, 13), range(14, 18)]
-    found = score_row(score(make_gold_study(TEXTS, both), match="token", draws=0), "any")
+    found = score_row(score_judges_against_gold(make_gold_study(TEXTS, both), match="token", draws=0), "any")
     touched = [
         [{at for at, word in enumerate(words) if marked_positions(own) & {*word}} for own in s] for s in each(both)
     ]
@@ -152,20 +152,20 @@ def test_tokens_count_when_any_of_their_characters_is_marked(both: Both) -> None
 
 def test_partial_credit_is_the_share_of_ones_own_characters() -> None:
     study = make_gold_study({"d": TEXT}, {("d", "gold"): [(0, 3, "red")], ("d", "judge"): [(0, 7, "red")]})
-    partial = score_row(score(study, match="partial", draws=0), "any")
+    partial = score_row(score_judges_against_gold(study, match="partial", draws=0), "any")
     assert (partial.recall.value, partial.precision.value) == pytest.approx((1.0, 3 / 7))
-    assert score_row(score(study, match="iou", draws=0), "any").recall.value == pytest.approx(3 / 7)
+    assert score_row(score_judges_against_gold(study, match="iou", draws=0), "any").recall.value == pytest.approx(3 / 7)
 
 
 def test_optimal_finds_what_greedy_misses() -> None:
-    """`one two three` comes first and takes the mark on `two`, the only one that `two` meets; `three` stays free."""
+    """`one two three` comes first and takes the mark on `two`, the only one that `two` overlaps; `three` stays free."""
     gold: list[MarkTuple] = [(0, 13, "red"), (4, 7, "red")]
     study = make_gold_study({"d": TEXT}, {("d", "gold"): gold, ("d", "judge"): [(4, 7, "red"), (8, 13, "red")]})
-    assert score_row(score(study, match="task", draws=0), "any").matched == 1
-    assert score_row(score(study, match="optimal", draws=0), "any").matched == 2
+    assert score_row(score_judges_against_gold(study, match="task", draws=0), "any").matched == 1
+    assert score_row(score_judges_against_gold(study, match="optimal", draws=0), "any").matched == 2
 
 
-# --- other readings (section 3.3): one name, or two numbers -------------------------------------------------------
+# --- alternatives (section 3.3): one name, or two numbers ---------------------------------------------------------
 
 STORY = "Lou Williams scored 30 points and had 6 rebounds"
 NAME, FIRST, SECOND = (0, 12, "red"), (20, 22, "blue"), (38, 39, "blue")
@@ -175,7 +175,10 @@ def with_alternative(*judge: MarkTuple) -> tuple[float, float, float]:
     way = (make_alternative(STORY, 20, 22, "blue"), make_alternative(STORY, 38, 39, "blue"))
     gold = make_gold_mark("g", STORY, *NAME, alternatives=(way,))
     found = score_row(
-        score(make_gold_study({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): judge}), draws=0), "any"
+        score_judges_against_gold(
+            make_gold_study({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): judge}), draws=0
+        ),
+        "any",
     )
     return found.matched, found.right, found.predicted
 
@@ -198,24 +201,24 @@ def test_a_reading_found_needs_its_own_labels_where_labels_count() -> None:
     way = (make_alternative(STORY, 20, 22, "blue"), make_alternative(STORY, 38, 39, "blue"))
     gold = make_gold_mark("g", STORY, *NAME, alternatives=(way,))
     study = make_gold_study({"d": STORY}, {("d", "gold"): [gold], ("d", "judge"): [FIRST, SECOND]})
-    found = score(study, draws=0)
+    found = score_judges_against_gold(study, draws=0)
     assert (score_row(found, "red").matched, score_row(found, "red").predicted) == (1, 0)
     assert (score_row(found, "blue").right, score_row(found, "blue").gold) == (2, 0)
-    assert score_row(score(study, match="overlap", draws=0), "any").right == 2
-    tokens = score_row(score(study, match="token", draws=0), "any")
+    assert score_row(score_judges_against_gold(study, match="overlap", draws=0), "any").right == 2
+    tokens = score_row(score_judges_against_gold(study, match="token", draws=0), "any")
     assert (tokens.gold, tokens.matched, tokens.predicted) == (2, 2, 2)
 
 
 def test_a_judge_may_have_other_readings_too() -> None:
-    """Gold has the two numbers; a judge who marked the name, and says that the numbers would do, was wrong twice."""
+    """Gold has the two numbers. A judge who marked the name with the numbers as alternative was wrong twice."""
     way = (make_alternative(STORY, 20, 22, "blue"), make_alternative(STORY, 38, 39, "blue"))
     name = make_gold_mark("m", STORY, *NAME, alternatives=(way,))
     study = make_gold_study({"d": STORY}, {("d", "gold"): [FIRST, SECOND], ("d", "judge"): [name]})
-    rules: tuple[Match, ...] = ("task", "optimal", "overlap", "exact")
+    rules: tuple[MatchName, ...] = ("task", "optimal", "overlap", "exact")
     for match in rules:
-        result = score_row(score(study, match=match, draws=0), "any")
+        result = score_row(score_judges_against_gold(study, match=match, draws=0), "any")
         assert (result.gold, result.matched, result.predicted, result.right) == (2, 2, 1, 1), match
     one_number = make_gold_study({"d": STORY}, {("d", "gold"): [FIRST], ("d", "judge"): [name]})
-    assert score_row(score(one_number, draws=0), "any").matched == 0
-    kinds = {case["kind"]: case["count"] for case in pairing_type_table(score(study, draws=0))}
+    assert score_row(score_judges_against_gold(one_number, draws=0), "any").matched == 0
+    kinds = {case["kind"]: case["count"] for case in pairing_type_table(score_judges_against_gold(study, draws=0))}
     assert (kinds["other reading"], kinds["missed"], kinds["extra"]) == (2, 0, 0)

@@ -43,7 +43,7 @@ def test_what_is_trimmed_lies_inside_and_stays_as_it_is(text: str, data: st.Data
 
 
 def accuracy(text: str, *given: tuple[str, str | None, dict[str, str]]) -> NormalisedView:
-    """One annotator's marks, by their words, under the accuracy protocol."""
+    """Build the marks of one annotator, by their words, under the accuracy protocol."""
     marks = []
     for at, (quote, label, answers) in enumerate(given):
         start = text.index(quote)

@@ -1,4 +1,4 @@
-"""Figures of released data, as independent code recomputed them: sections 1, 2, 5 and 7."""
+"""Figures of released data, recomputed by independent code: sections 1, 2, 5 and 7."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from finecomb.core.errors import FormatError
 from finecomb.core.study import Study
 from finecomb.formats import Options
 from finecomb.statistics.gold import merge_tables
-from finecomb.statistics.gold.gold_merge import Gold, gold
-from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
-from finecomb.statistics.gold.scores import Match, Scores, score
+from finecomb.statistics.gold.gold_and_judges import has_only_scalar_scores
+from finecomb.statistics.gold.gold_merge import Gold, merge_into_gold
+from finecomb.statistics.gold.scalar_metrics import scalar_metric_correlations
+from finecomb.statistics.gold.scores import MatchName, Scores, score_judges_against_gold
 from finecomb.statistics.measures.annotation_measures import measure as compute_measures
 from tests.golden import gold as golden
 from tests.golden.agreement import THOMSON_REITER_2020
@@ -30,7 +31,7 @@ def basketball(data: Path) -> Study:
 
 @pytest.fixture(scope="module")
 def merged(basketball: Study) -> Gold:
-    return gold(basketball)
+    return merge_into_gold(basketball)
 
 
 def test_table_1_of_thomson_and_reiter(merged: Gold) -> None:
@@ -51,7 +52,9 @@ def test_table_2_as_counts(merged: Gold) -> None:
 
 
 def test_agreement_under_every_convention(merged: Gold) -> None:
-    found = {(e.columns["convention"], e.columns["measure"]): e for e in merge_tables.agreement_table(merged, draws=0)}
+    found = {
+        (e.columns["convention"], e.columns["measure"]): e for e in merge_tables.error_agreement_table(merged, draws=0)
+    }
     for convention, figures in THOMSON_REITER_2020.items():
         for measure, value in figures.items():
             estimate = found[convention, measure].estimate
@@ -67,18 +70,18 @@ def test_each_annotator_against_gold(merged: Gold) -> None:
 
 def test_the_cost_is_that_of_the_paper(basketball: Study, merged: Gold) -> None:
     """Section 4.2: US$8 per story and 20% fees for each of three; section 1 says "on the order of US$30"."""
-    assert {each.estimate.why for each in merge_tables.cost_table(merged)} == {
-        "study.yaml gives no price",
-        "not all annotations say how long they took",
+    assert {each.estimate.why for each in merge_tables.gold_cost_table(merged)} == {
+        "study.yaml has no price",
+        "some annotations have no time",
     }
     paid = basketball.settings.model_copy(update={"price": 8.0, "fees": 0.2})
-    per_text = merge_tables.cost_table(gold(replace(basketball, settings=paid)))[0]
+    per_text = merge_tables.gold_cost_table(merge_into_gold(replace(basketball, settings=paid)))[0]
     assert per_text.estimate.value == pytest.approx(28.8)
 
 
 def test_our_own_alignment_recovers_nearly_all_errors(basketball: Study, merged: Gold) -> None:
-    """418 by the source's items; what differs stems from rows about one place and from rules that the source broke."""
-    ours = gold(basketball, align="overlap")
+    """418 by the source's items; differences come from rows about one position and from rules broken in the source."""
+    ours = merge_into_gold(basketball, align="overlap")
     both, total = merge_tables.count_recovered_errors(merged, ours)
     assert (both, total) == (415, 418)
     assert len(ours.kept_errors) == 420
@@ -114,11 +117,11 @@ def gsml(task: Path) -> Study:
     return fc.read(task / "gsml.csv")
 
 
-MATCHES: tuple[Match, Match] = ("task", "token")
+MATCHES: tuple[MatchName, MatchName] = ("task", "token")
 
 
-def scored(gsml: Study, path: Path, match: Match = "task") -> Scores:
-    return score(gsml, fc.read(path), match, tokens="whitespace", draws=0)
+def scored(gsml: Study, path: Path, match: MatchName = "task") -> Scores:
+    return score_judges_against_gold(gsml, fc.read(path), match, tokens="whitespace", draws=0)
 
 
 @pytest.mark.long
@@ -178,8 +181,11 @@ def test_a_teams_submission(gsml: Study, task: Path) -> None:
             "submission_overlapping.csv",
             r"submission_overlapping.csv:\d+: token 190 of S008 is already used by line \d+",
         ),
-        ("submission_malformed.csv", r"submission_malformed.csv:\d+: gives \w+ ids only, but rows before it"),
-        ("submission_blank.csv", r"submission_blank.csv:2: has no token ids"),
+        (
+            "submission_malformed.csv",
+            r"submission_malformed.csv:\d+: this row has only \w+ IDs, but previous rows have only",
+        ),
+        ("submission_blank.csv", r"submission_blank.csv:2: token IDs are missing"),
     ],
 )
 def test_rejected_submissions_name_the_row(name: str, message: str, task: Path) -> None:
@@ -194,7 +200,9 @@ def test_rejected_submissions_name_the_row(name: str, message: str, task: Path) 
 def test_language_models_against_a_person_by_characters(name: str, figures: tuple[float, ...], data: Path) -> None:
     place = data / "span_annotation" / "annotations"
     gold_ = fc.read(place / "human" / "d2t-eval" / "dev")
-    found = score(gold_, fc.read(place / "model" / "d2t-eval" / "dev" / f"zeroshot-{name}"), "char", by=(), draws=0)
+    found = score_judges_against_gold(
+        gold_, fc.read(place / "model" / "d2t-eval" / "dev" / f"zeroshot-{name}"), "char", by=(), draws=0
+    )
     hard, soft = score_row(found, "typed"), score_row(found, "any")
     values = [each.value for own in (hard, soft) for each in (own.precision, own.recall, own.f1)]
     assert values == pytest.approx(figures, abs=5e-5)
@@ -216,4 +224,4 @@ def test_frank_through_score(data: Path) -> None:
 
 def test_pooled_votes_of_snac(data: Path) -> None:
     crowd = fc.read(data / "snac" / "SNaC_data.json", options=Options())
-    assert len(gold(crowd).kept_errors) == 1205 + 936 + 21
+    assert len(merge_into_gold(crowd).kept_errors) == 1205 + 936 + 21

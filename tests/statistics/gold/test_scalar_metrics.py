@@ -5,7 +5,8 @@ import pytest
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
-from finecomb.statistics.gold.scalar_metrics import has_only_scalar_scores, scalar_metric_correlations
+from finecomb.statistics.gold.gold_and_judges import has_only_scalar_scores
+from finecomb.statistics.gold.scalar_metrics import scalar_metric_correlations
 from tests.statistics.agreement.agreement_studies import PROTOCOL, MarkTuple
 from tests.statistics.gold.gold_studies import TEXT, make_gold_study
 
@@ -51,5 +52,7 @@ def test_only_scores_without_marks_are_scalar() -> None:
 
 
 def test_gold_without_marks_needs_a_question() -> None:
-    with pytest.raises(FinecombError, match="gold has no marks to count; say what people answered with question"):
+    with pytest.raises(
+        FinecombError, match="gold has no marks to count; name the question that people answered with question"
+    ):
         scalar_metric_correlations(gold([0, 0, 0]), metric([1.0, 2.0, 3.0]))

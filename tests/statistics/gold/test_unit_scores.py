@@ -1,4 +1,4 @@
-"""Scores of sentences against gold: recall at fixed precision and calibration, by hand."""
+"""Sentence scores against gold: recall at fixed precision and calibration, computed by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finecomb.core.records import Annotation, Annotator, Document, Mark, Unit
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from finecomb.statistics.gold.scores import score
+from finecomb.statistics.gold.scores import score_judges_against_gold
 from finecomb.statistics.gold.unit_scores import (
     calibration_table,
     recall_at_false_positive_rates,
@@ -48,24 +48,28 @@ def study(scored: bool = True) -> Study:
 
 def test_recall_where_so_much_is_right() -> None:
     table = study()
-    rows = recall_at_precision_table(score(table, match="sentence", draws=0), table)
+    rows = recall_at_precision_table(score_judges_against_gold(table, match="sentence", draws=0), table)
     assert [row["label"] for row in rows] == ["any", "char"]
     (char,) = (row for row in rows if row["label"] == "char")
     assert (char["units"], char["gold"]) == (4, 2)
-    assert char["recall at 0.9"] == 0.5  # only the first
-    assert char["recall at 0.6"] == 1.0  # two of three
+    assert char["recall at 0.9"] == 0.5  # only the first unit
+    assert char["recall at 0.6"] == 1.0  # two of three units
     assert char["area"] == 0.75
 
 
 def test_any_is_about_the_labels_that_a_judge_knows() -> None:
     table = study()
-    (first, *_) = recall_at_precision_table(score(table, match="sentence", draws=0), table)
+    (first, *_) = recall_at_precision_table(score_judges_against_gold(table, match="sentence", draws=0), table)
     assert first["gold"] == 2  # `gram` in the second sentence is not among them
 
 
 def test_calibration_by_tenths() -> None:
     table = study()
-    rows = [row for row in calibration_table(score(table, match="sentence", draws=0), table) if row["label"] == "char"]
+    rows = [
+        row
+        for row in calibration_table(score_judges_against_gold(table, match="sentence", draws=0), table)
+        if row["label"] == "char"
+    ]
     assert [(row["score"], row["units"], row["errors"]) for row in rows] == [
         ("0.1-0.2", 1, 0.0), ("0.4-0.5", 1, 1.0), ("0.8-0.9", 1, 0.0), ("0.9-1.0", 1, 1.0),
     ]  # fmt: skip
@@ -73,8 +77,8 @@ def test_calibration_by_tenths() -> None:
 
 def test_without_scores_there_is_nothing_to_show() -> None:
     table = study(scored=False)
-    with pytest.raises(FinecombError, match="nobody gave scores to sentences"):
-        recall_at_precision_table(score(table, match="sentence", draws=0), table)
+    with pytest.raises(FinecombError, match="no judge has sentence scores"):
+        recall_at_precision_table(score_judges_against_gold(table, match="sentence", draws=0), table)
 
 
 def test_points_of_a_roc_curve() -> None:
@@ -82,4 +86,4 @@ def test_points_of_a_roc_curve() -> None:
     assert recall_at_false_positive_rates(scores, truth, [0.0, 1.0]) == [0.0, 1.0]
     assert recall_at_false_positive_rates(np.array([3.0, 1, 2, 0]), truth, [0.5]) == [
         1.0
-    ]  # half of the others are over .5
+    ]  # half of the negatives are above .5

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.inference.confidence_sequence import betting_interval, monitored_mean, sequence_boundary
+from finecomb.statistics.inference.confidence_sequence import (
+    betting_interval,
+    confidence_sequence_boundary,
+    monitored_mean,
+)
 
 
 def slow_betting(values: list[float], mean: float) -> float:
-    """The larger of the two bettors' best fortunes against one mean, by the definition."""
+    """Compute the higher wealth of the two bettors against one mean, by definition."""
     up = down = best = 1.0
     total, squares = 0.0, 0.25
     for time, value in enumerate(values, 1):
@@ -38,13 +42,15 @@ def test_bounded_values_are_scaled_to_their_bounds() -> None:
     low, high = betting_interval((ratings - 1) / 4)
     assert (watched.low, watched.high) == pytest.approx((1 + 4 * low, 1 + 4 * high))
     assert watched.kind == "bounded"
+    assert "at most 5%" in watched.description
+    assert "at most 10%" in monitored_mean(ratings, (1, 5), 0.9).description
     with pytest.raises(FinecombError, match="outside"):
         monitored_mean(ratings, (1, 4))
 
 
 def test_counts_start_at_thirty_texts_and_say_so() -> None:
     counts = np.random.default_rng(2).poisson(2, 40).astype(float)
-    assert monitored_mean(counts[:29]).why == "starts at 30 texts; there are 29"
+    assert monitored_mean(counts[:29]).why == "at least 30 texts are needed, found 29"
     watched = monitored_mean(counts)
     assert watched.low < counts.mean() < watched.high
     assert "approximately" in watched.description
@@ -52,12 +58,14 @@ def test_counts_start_at_thirty_texts_and_say_so() -> None:
 
 
 def test_watching_costs_width() -> None:
-    assert sequence_boundary(100) > 2.5
-    assert sequence_boundary(100) == min(sequence_boundary(100, tightest=each) for each in (20, 50, 100, 200, 500))
+    assert confidence_sequence_boundary(100) > 2.5
+    assert confidence_sequence_boundary(100) == min(
+        confidence_sequence_boundary(100, tightest=each) for each in (20, 50, 100, 200, 500)
+    )
 
 
 def test_the_error_of_watching_is_small() -> None:
-    """A small version of the table in the docs: shares watched after every text."""
+    """A small version of the table in the docs: shares checked after every text."""
     rng = np.random.default_rng(3)
     errors = 0
     for _ in range(60):

@@ -31,7 +31,7 @@ def scored(rows: list[tuple[int, int, int]]) -> ScoredDocuments:
 
 
 def slow_partial(rows: list[tuple[int, int, int]]) -> float:
-    """Pearson's r of residuals after system means, step by step."""
+    """Compute Pearson's r of residuals after system means, step by step."""
     sides = []
     for side in (0, 1):
         means = {s: np.mean([row[side] for row in rows if row[2] == s]) for s in {row[2] for row in rows}}
@@ -43,13 +43,17 @@ def slow_partial(rows: list[tuple[int, int, int]]) -> float:
 
 @given(NUMBERS)
 def test_correlations_equal_scipys_and_their_definition(rows: list[tuple[int, int, int]]) -> None:
-    one = scored(rows)
-    assert partial_correlation(one)[0] == pytest.approx(slow_partial(rows), nan_ok=True, abs=1e-9)
+    scored_study = scored(rows)
+    assert partial_correlation(scored_study)[0] == pytest.approx(slow_partial(rows), nan_ok=True, abs=1e-9)
     if len({row[0] for row in rows}) > 1 and len({row[1] for row in rows}) > 1:
-        assert pearson(one)[0] == pytest.approx(stats.pearsonr(one.metric[0], one.human[0]).statistic, abs=1e-9)
-        assert spearman(one)[0] == pytest.approx(stats.spearmanr(one.metric[0], one.human[0]).statistic, abs=1e-9)
+        assert pearson(scored_study)[0] == pytest.approx(
+            stats.pearsonr(scored_study.metric[0], scored_study.human[0]).statistic, abs=1e-9
+        )
+        assert spearman(scored_study)[0] == pytest.approx(
+            stats.spearmanr(scored_study.metric[0], scored_study.human[0]).statistic, abs=1e-9
+        )
     else:
-        assert math.isnan(pearson(one)[0])
+        assert math.isnan(pearson(scored_study)[0])
 
 
 def small(scores: list[float], ratings: list[float]) -> Study:
@@ -70,7 +74,9 @@ def test_undefined_correlations_say_why() -> None:
         "fewer than three documents"
     }
     flat = metric_correlations(small([1.0, 1.0, 1.0], [1, 2, 3]), "rating")
-    assert {f.estimate.why for f in flat} == {"the metric or the answers do not vary"}
+    reasons = {str(finding.columns["measure"]): finding.estimate.why for finding in flat}
+    reason = "the metric or the answers do not vary"
+    assert reasons == {"pearson": reason, "spearman": reason, "partial": f"{reason} within systems"}
     with pytest.raises(FinecombError, match="did you mean 'rating'"):
         metric_correlations(small([1.0, 2.0], [1, 2]), "ratng")
 

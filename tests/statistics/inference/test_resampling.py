@@ -1,16 +1,17 @@
-"""Resamples are drawn in one place: against slow definitions, and with a reason wherever something is missing."""
+"""Resampling compared with naive definitions, and reasons for missing values."""
 
 from __future__ import annotations
 
 import ast
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import finecomb
-from finecomb.core.estimate import Signature
+from finecomb.core.results import Signature
 from finecomb.statistics.inference import resampling
 
 SIGNATURE = Signature.from_fields(statistic="toy")
@@ -19,7 +20,7 @@ ROOT = Path(finecomb.__file__).parent
 
 def test_batches_give_the_same_weights_as_one_call() -> None:
     whole = resampling.resampled_document_weights(7, 100, np.random.default_rng(3))
-    parts = list(resampling.weight_batches(7, 100, np.random.default_rng(3), size=9))
+    parts = list(resampling.draw_weight_batches(7, 100, np.random.default_rng(3), size=9))
     assert np.array_equal(whole, np.concatenate(parts))
     assert (whole.sum(axis=1) == 7).all()
 
@@ -48,17 +49,18 @@ def test_an_interval_of_the_mean_is_close_to_that_of_the_normal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "without", "reason"),
+    ("values", "options", "reason"),
     [
-        ([], "", resampling.NO_RESAMPLES),
-        ([math.nan, math.nan], "", resampling.UNDEFINED_RESAMPLES),
-        ([0.5, math.nan, 0.5], "", resampling.SAME_RESAMPLES),
-        ([0.1, 0.9], resampling.few_documents_reason(1), resampling.FEW_DOCUMENTS),
-        ([0.1, 0.9], resampling.no_interval_reason(np.array([2.0, 2.0])), resampling.SAME_DOCUMENTS),
+        ([], {}, resampling.NO_RESAMPLES_REASON),
+        ([math.nan, math.nan], {}, resampling.UNDEFINED_RESAMPLES_REASON),
+        ([0.5, math.nan, 0.5], {}, resampling.SAME_RESAMPLES_REASON),
+        ([0.1, 0.9], {"missing_interval_reason": "one text"}, "one text"),
+        ([0.1, 0.9], {"document_values": np.array([2.0, math.nan])}, resampling.FEW_DOCUMENTS_REASON),
+        ([0.1, 0.9], {"document_values": np.array([2.0, 2.0])}, resampling.SAME_DOCUMENTS_REASON),
     ],
 )
-def test_an_estimate_without_an_interval_says_why(values: list[float], without: str, reason: str) -> None:
-    estimate = resampling.estimate_with_interval(0.5, np.array(values), SIGNATURE, missing_interval_reason=without)
+def test_an_estimate_without_an_interval_says_why(values: list[float], options: dict[str, Any], reason: str) -> None:
+    estimate = resampling.estimate_with_interval(0.5, np.array(values), SIGNATURE, **options)
     assert (estimate.value, estimate.why) == (0.5, reason)
     assert math.isnan(estimate.low)
     assert math.isnan(estimate.high)
@@ -76,7 +78,7 @@ def test_p_counts_ties_and_never_is_0_by_chance() -> None:
 
 
 def test_nothing_else_draws_resamples() -> None:
-    """Multinomial weights are drawn in `resampling` only."""
+    """Only `resampling` draws multinomial weights."""
     drawers = {
         file.relative_to(ROOT).as_posix()
         for file in ROOT.rglob("*.py")

@@ -30,7 +30,7 @@ def make_judge_study(
     annotator_meta: Mapping[str, Mapping[str, Any]] | None = None,
     annotation_meta: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> Study:
-    """A study from {annotator: {document: marks}}, every document with the same text."""
+    """Build a study from {annotator: {document: marks}}, in which all documents have the same text."""
     documents = dict.fromkeys(document for own in marks.values() for document in own)
     items: list[Any] = [PROTOCOL]
     items += [Document(id=document, text=TEXT, meta=dict((metas or {}).get(document, {}))) for document in documents]
@@ -53,7 +53,7 @@ def _make_mark(id: str, start: int, end: int, label: str) -> Mark:
 
 
 def simulate_annotator(texts: int, seed: int, finds: float = 0.7, alarms: float = 0.1) -> dict[str, MarkTuples]:
-    """Somebody who finds each of the errors of a text with a chance, and now and then marks something else."""
+    """Simulate an annotator who finds each error of a text with probability `finds` and adds false alarms."""
     rng, truth = np.random.default_rng(seed), np.random.default_rng(99)
     places = [(4, 9, "name"), (28, 31, "number"), (42, 48, "name"), (58, 64, "name")]
     marks: dict[str, MarkTuples] = {}
@@ -68,6 +68,6 @@ def simulate_annotator(texts: int, seed: int, finds: float = 0.7, alarms: float 
 def make_crowd_study(
     texts: int = 40, people: int = 4, judge: Mapping[str, MarkTuples] | None = None, **more: Any
 ) -> Study:
-    """People of one kind, and a judge who is one of them unless another is given."""
+    """Build a study of people of equal skill and a judge, by default one of equal skill."""
     marks = {f"p{at}": simulate_annotator(texts, at) for at in range(people)}
     return make_judge_study({**marks, "judge": judge or simulate_annotator(texts, 77)}, {"judge": "llm"}, **more)

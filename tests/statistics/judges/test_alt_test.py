@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.judges.alt_test import EQUAL_REASON, alt_test, benjamini_yekutieli, disadvantage_p_values
+from finecomb.statistics.judges.alt_test import (
+    EQUAL_NOT_BETTER_REASON,
+    alt_test,
+    benjamini_yekutieli,
+    cluster_t_test_p_values,
+)
 
 MODELS = ("gemini_flash", "gemini_pro", "gpt-4o", "llama-31", "gpt-4o-mini", "mistral-v03")
-PRINTED = {  # set: score, epsilon, winning rate and advantage of each model, as the authors' notebook prints them
+PRINTED = {  # by set: score, epsilon, winning rate and advantage of each model, as printed by the authors' notebook
     "wax": ("accuracy", 0.1, "0.38/0.69 0.50/0.74 0.50/0.73 0.00/0.57 0.00/0.59 0.00/0.50"),
     "lgbteen": ("accuracy", 0.2, "0.25/0.71 0.00/0.67 0.75/0.77 0.00/0.72 0.75/0.76 0.25/0.75"),
     "mtbench": ("accuracy", 0.2, "0.00/0.72 0.00/0.76 0.00/0.77 0.00/0.69 0.00/0.74 0.00/0.68"),
@@ -65,7 +70,7 @@ def test_a_judge_equal_to_everybody_passes_at_every_epsilon_above_0() -> None:
         assert all(person.p == 0 for person in result.people)
     at_zero = alt_test(people, answers, epsilon=0)
     assert at_zero.winning_rate == 0
-    assert {person.why for person in at_zero.people} == {EQUAL_REASON}
+    assert {person.why for person in at_zero.people} == {EQUAL_NOT_BETTER_REASON}
     authors = alt_test(people, answers, epsilon=0.1, authors=True)
     assert authors.winning_rate == 0
     assert math.isnan(authors.people[0].p)
@@ -89,7 +94,7 @@ def test_p_of_clusters_equals_its_definition(clusters: list[list[float]]) -> Non
     error = math.sqrt(groups / (groups - 1) * sum(each**2 for each in residuals)) / sizes.sum()
     slow = (1.0 if mean >= 0.1 else 0.0) if error < 1e-9 else scipy.stats.t.cdf((mean - 0.1) / error, groups - 1)
     weights = np.ones((1, groups))
-    assert disadvantage_p_values(sums, sizes, 0.1, weights)[0] == pytest.approx(slow, abs=1e-9)
+    assert cluster_t_test_p_values(sums, sizes, 0.1, weights)[0] == pytest.approx(slow, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
@@ -117,12 +122,12 @@ def test_spans_are_tested_with_their_own_score() -> None:
 @pytest.mark.parametrize(
     ("people", "judge", "message"),
     [
-        ({"a": {1: 1}}, {1: 1}, "one person only"),
-        ({"a": {1: 1}, "b": {1: 1}}, {2: 1}, "share no item"),
+        ({"a": {1: 1}}, {1: 1}, "requires at least two people, found 1"),
+        ({"a": {1: 1}, "b": {1: 1}}, {2: 1}, "no item was answered by the judge and at least two people"),
         (
             {"a": dict.fromkeys(range(7), 1), "b": dict.fromkeys(range(7), 1)},
             dict.fromkeys(range(7), 1),
-            "fewer than 8",
+            "for a, at least 8 texts shared with the judge and another person are needed, found 7",
         ),
     ],
 )

@@ -21,7 +21,7 @@ def simulated(
 
 @pytest.mark.parametrize("crossed", [True, False])
 def test_simulated_anchoring_lies_in_the_interval(crossed: bool) -> None:
-    """A small version of the table in the docs."""
+    """Small version of the table in the docs."""
     held = 0
     for seed in range(150):
         low, high = estimate_anchoring_effect(*simulated(0.8, seed, crossed=crossed)).interval()
@@ -30,7 +30,7 @@ def test_simulated_anchoring_lies_in_the_interval(crossed: bool) -> None:
 
 
 def test_hard_texts_are_no_effect() -> None:
-    """Every text has its own level, and help is given where it is high: only comparisons within texts are fair."""
+    """Each text has its own level, and help is given where it is high, so only comparisons within texts are fair."""
     text = np.repeat(np.arange(40), 4)
     level = np.repeat(np.arange(40.0), 4)
     helped = np.tile([True, True, True, False], 40)
@@ -42,8 +42,20 @@ def test_hard_texts_are_no_effect() -> None:
 
 
 def test_help_for_everybody_cannot_be_measured() -> None:
-    with pytest.raises(FinecombError, match="everybody"):
+    with pytest.raises(FinecombError, match="offered in all of the 20 tasks"):
         estimate_anchoring_effect(np.ones(20), np.ones(20, dtype=bool), np.arange(20))
+    with pytest.raises(FinecombError, match="offered in none of the 20 tasks"):
+        estimate_anchoring_effect(np.ones(20), np.zeros(20, dtype=bool), np.arange(20))
+    with pytest.raises(FinecombError, match="no task offered or withheld machine marks"):
+        estimate_anchoring_effect(np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64))
+
+
+def test_too_few_texts_and_equal_values_have_separate_messages() -> None:
+    helped = np.arange(40) < 20
+    with pytest.raises(FinecombError, match="too few texts to compare"):
+        estimate_anchoring_effect(np.arange(10.0), np.arange(10) < 5, np.arange(10))
+    with pytest.raises(FinecombError, match="values do not vary between texts"):
+        estimate_anchoring_effect(np.where(helped, 2.0, 1.0), helped, np.arange(40))
 
 
 def test_people_who_follow_the_machine_are_seen() -> None:

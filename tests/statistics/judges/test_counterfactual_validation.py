@@ -9,7 +9,7 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.judges.counterfactual_validation import Correction, build_corrected_text, validate_judge
+from finecomb.statistics.judges.counterfactual_validation import MarkCorrection, build_corrected_text, validate_judge
 from tests.statistics.judges.judge_studies import PROTOCOL
 
 TEXT = "Ten gulls and nine terns."
@@ -30,7 +30,7 @@ def gold(reference: str = "") -> Study:
 
 
 def marking(*words: str):  # type: ignore[no-untyped-def]
-    """A judge that marks every place where one of some words stands."""
+    """Build a judge that marks all occurrences of the given words."""
 
     def judge(document: Document) -> Annotation:
         places = [(document.text.index(word), word) for word in words if word in document.text]
@@ -44,7 +44,11 @@ def marking(*words: str):  # type: ignore[no-untyped-def]
 
 
 def test_corrections_are_written_in_and_keep_their_places() -> None:
-    wanted = [Correction(Span(14, 18), "eleven", ""), Correction(Span(0, 3), "No", ""), Correction(Span(1, 9), "x", "")]
+    wanted = [
+        MarkCorrection(Span(14, 18), "eleven", ""),
+        MarkCorrection(Span(0, 3), "No", ""),
+        MarkCorrection(Span(1, 9), "x", ""),
+    ]
     corrected = build_corrected_text(Document(id="d", text=TEXT), wanted)
     assert corrected.document.text == "No gulls and eleven terns."
     words = [corrected.document.text[place.span.start : place.span.end] for place in corrected.places]
@@ -66,12 +70,18 @@ def test_marks_on_what_people_wrote_are_counted() -> None:
     assert validate_judge(gold("Nine gulls and nine terns."), marking("nine"), "judge").references == (1,)
 
 
+def test_one_reference_has_no_interval() -> None:
+    finding = validate_judge(gold("Nine gulls and nine terns."), marking("nine"), "judge").findings[-1]
+    assert finding.columns["measure"] == "marks per reference"
+    assert finding.estimate.why == "there is only one reference, so there is no interval"
+
+
 def test_without_corrections_nothing_can_be_validated() -> None:
     bare = Study.from_items(
         [PROTOCOL, Document(id="d", text=TEXT), Annotator(id="gold", kind="gold"),
          Annotation(id="g", document="d", annotator="gold", protocol=PROTOCOL.id, status="submitted")]
     )  # fmt: skip
-    with pytest.raises(FinecombError, match="no gold mark has a correction"):
+    with pytest.raises(FinecombError, match="no mark of gold has a correction"):
         validate_judge(bare, marking("Ten"), "judge")
 
 
@@ -82,13 +92,13 @@ def test_without_corrections_nothing_can_be_validated() -> None:
 def test_our_checker_marks_some_corrected_places_by_habit(
     data: Path, basis: str, found: int, still_marked: int, by_base_rate: int
 ) -> None:
-    from finecomb.annotators.detectors import detectors_by_name
+    from finecomb.annotators.detectors import DETECTORS
 
     folder = data / "accuracy_shared_task"
     games = formats.read(
         folder / "gsml.csv", options=formats.Options(texts=folder / "texts", data=folder / "shared_task.jsonl")
     )
-    checker = detectors_by_name()["boxscore"]
+    checker = DETECTORS["boxscore"]
     options = checker.options(basis=basis)
     result = validate_judge(games, checker.make(next(iter(games.protocols.values())), options), "boxscore", draws=0)
     still = next(

@@ -58,7 +58,10 @@ def test_a_good_judge_is_worth_texts_and_noise_is_worth_none() -> None:
     useless = estimate_means(
         make_judge_study({"p0": some(person, 30), "judge": shuffled}, {"judge": "llm"}), ["judge"]
     ).findings[-1]
-    assert useless.columns["advice"] in ("the judges add nothing; use people alone", "the judges help, or not")
+    assert useless.columns["advice"] in (
+        "the judges do not improve the estimate; use people alone",
+        "the benefit of the judges is uncertain",
+    )
     assert float(str(useless.columns["added_low"])) <= 0
 
 
@@ -107,7 +110,7 @@ def test_chances_of_being_drawn_are_used() -> None:
         weights @ values / weights.sum()
     )
     partly = make_judge_study({"p0": person}, annotation_meta=chances)
-    with pytest.raises(FinecombError, match="40 of 60 texts"):
+    with pytest.raises(FinecombError, match="40 of 60 human-annotated texts"):
         estimate_means(partly)
 
 
@@ -122,11 +125,13 @@ def test_texts_chosen_by_hand_are_told() -> None:
 def test_a_judge_that_saw_a_part_is_told_or_refused() -> None:
     person, judge = simulate_annotator(60, 0), simulate_annotator(60, 1)
     part = {name: judge[name] for name in sorted(judge)[:50]}
-    with pytest.raises(FinecombError, match="judge has not read 10 of the 60 texts"):
+    with pytest.raises(FinecombError, match="judge has not annotated 10 of the 60 human-annotated texts"):
         estimate_means(make_judge_study({"p0": person, "judge": part}, {"judge": "llm"}), ["judge"])
     first = {name: person[name] for name in sorted(person)[:20]}
     other = make_judge_study({"p0": first, "judge": part, "more": judge}, {"judge": "llm", "more": "llm"})
-    assert "judges have not read 10 texts" in " ".join(estimate_means(other, ["judge", "more"]).notes)
+    assert "10 texts that not all judges annotated are left out" in " ".join(
+        estimate_means(other, ["judge", "more"]).notes
+    )
 
 
 def test_strata_with_one_text_are_refused_when_asked_for() -> None:
@@ -147,13 +152,22 @@ def test_all_zeros_have_no_interval_of_width_0() -> None:
     assert (share.estimate.low, share.estimate.high) == pytest.approx((0, 0.168), abs=1e-3)
 
 
+def test_equal_answers_of_0_say_nothing_about_errors() -> None:
+    whole = make_judge_study({"p0": {f"d{at}": [] for at in range(20)}})
+    answers = [annotation.model_copy(update={"answers": {"rating": 0}}) for annotation in whole.iter_annotations()]
+    rated = Study.from_items([*whole.protocols.values(), *whole.iter_documents(), *whole.iter_annotators(), *answers])
+    estimate = estimate_means(rated, (), ["answer:rating"]).findings[0].estimate
+    assert estimate.value == 0
+    assert estimate.why == "all 20 human-annotated texts have the same value, so there is no interval"
+
+
 def test_two_texts_are_too_few() -> None:
     whole = make_judge_study({"p0": simulate_annotator(2, 0)})
-    assert "people read 2 texts" in estimate_means(whole).findings[0].estimate.why
+    assert "at least 3 human-annotated texts, found 2" in estimate_means(whole).findings[0].estimate.why
 
 
 def test_a_judge_is_nobody_among_people() -> None:
-    with pytest.raises(FinecombError, match="judge and among people"):
+    with pytest.raises(FinecombError, match="named as a judge and as a person"):
         estimate_means(world(), ["judge"], people=["judge"])
     with pytest.raises(FinecombError, match="did you mean 'judge'"):
         estimate_means(world(), ["juge"])
@@ -164,5 +178,5 @@ def test_a_judge_that_was_fitted_on_peoples_texts_is_refused() -> None:
         {"p0": simulate_annotator(20, 0), "judge": simulate_annotator(40, 1)}, {"judge": "llm"},
         annotator_meta={"judge": {"trained_on": ["d003", "d030"]}},
     )  # fmt: skip
-    with pytest.raises(FinecombError, match="judge was fitted on 1 of the 20 texts that people read"):
+    with pytest.raises(FinecombError, match="judge was trained on 1 of the 20 human-annotated texts"):
         estimate_means(whole, ["judge"])

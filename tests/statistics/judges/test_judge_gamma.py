@@ -16,7 +16,7 @@ def test_gamma_of_two_people_is_the_gamma_that_agree_prints() -> None:
     )
     people, judge, difference = judge_gamma(select_people_and_judges(whole, ["judge"]), "judge", draws=50)
     expected = agree(view(whole, Filters(annotators=("p0", "p1"))), ["gamma"], draws=0)[0].estimate.value
-    assert people.estimate.value == pytest.approx(expected, abs=0.05)  # 5 samples of chance beside 30
+    assert people.estimate.value == pytest.approx(expected, abs=0.05)  # 5 chance samples compared with 30
     assert difference.estimate.value == pytest.approx(judge.estimate.value - people.estimate.value)
 
 

@@ -8,7 +8,7 @@ import finecomb as fc
 from finecomb.core.records import Annotation, Annotator, Document
 from finecomb.core.study import Study
 from finecomb.protocols import load
-from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate
+from finecomb.statistics.judges.calibration import CalibrationOptions, calibrate_against_people
 from finecomb.statistics.judges.model_costs import cost_by_annotation, model_costs
 
 TOKENS = {"state": "no errors", "calls": ["c"], "prompt_tokens": 1000, "completion_tokens": 50}
@@ -48,12 +48,14 @@ def test_who_counts_nothing_is_not_among_them() -> None:
 
 
 def test_calibration_knows_what_a_run_cost() -> None:
-    """Only costs that somebody wrote into `meta.cost` were known; those of our own runs were not."""
+    """Only costs in `meta.cost` used to be known, not those of runs of the program."""
     study = fc.demo()
     judge = Annotator(id="judge", kind="llm", meta={"settings": {"price": [1.0, 1.0]}})
     work = [
         Annotation(id=f"{id}/judge", document=id, annotator="judge", protocol=study.protocol().id, meta={"llm": TOKENS})
         for id in study.documents["id"]
     ]
-    rows = calibrate(Study.from_items([*study.items(), judge, *work]), "judge", CalibrationOptions(draws=20)).costs
+    rows = calibrate_against_people(
+        Study.from_items([*study.items(), judge, *work]), "judge", CalibrationOptions(draws=20)
+    ).costs
     assert rows[0]["cost"] == pytest.approx(16 * 1050 / 1e6)

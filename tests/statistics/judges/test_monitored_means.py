@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from finecomb.statistics.judges.monitored_means import monitored_means, stratified_monitored_mean
-from finecomb.statistics.judges.text_allocation import TextStrata, stratum_deviations, stratum_probabilities
+from finecomb.statistics.judges.text_allocation import TextStrata, shrunk_stratum_deviations, stratum_probabilities
 from finecomb.statistics.selection.view import view
 from tests.statistics.judges.judge_studies import make_judge_study, simulate_annotator
 
@@ -22,7 +22,7 @@ def test_both_means_say_which_kind_they_are() -> None:
 
 def test_nothing_handed_in_has_no_mean_but_a_reason() -> None:
     share, marks = monitored_means(view(make_judge_study({"p0": {}, "p1": simulate_annotator(1, 0)})))
-    assert marks.estimate.why.startswith("starts at 30 texts")
+    assert marks.estimate.why.startswith("at least 30 texts are needed")
     assert math.isnan(marks.estimate.low)
     assert share.estimate.high == 1
 
@@ -30,7 +30,10 @@ def test_nothing_handed_in_has_no_mean_but_a_reason() -> None:
 def test_drawn_texts_start_with_two_of_every_stratum() -> None:
     strata = TextStrata(tuple(f"d{n}" for n in range(80)), ("a", "b"), np.arange(80) % 2)
     documents = [f"d{2 * n}" for n in range(40)]
-    assert "two or more of every stratum" in stratified_monitored_mean(documents, np.ones(40), strata).why
+    assert (
+        "at least 2 per stratum; found 40, with 0 in the smallest stratum"
+        in stratified_monitored_mean(documents, np.ones(40), strata).why
+    )
     both = [f"d{n}" for n in range(40)]
     mean = stratified_monitored_mean(both, np.arange(40.0) % 3, strata)
     assert mean.low < 1 < mean.high
@@ -38,7 +41,7 @@ def test_drawn_texts_start_with_two_of_every_stratum() -> None:
 
 @pytest.mark.long
 def test_watching_drawn_counts_is_wrong_in_at_most_7_of_100_studies() -> None:
-    """Negative binomial counts in two strata, watched after each text from 30 to 120, drawn as the server does."""
+    """Negative binomial counts in two strata, monitored after each text from 30 to 120, drawn as the server does."""
     numbers, wrong, studies = np.repeat(np.arange(2), 300), 0, 200
     strata = TextStrata(tuple(f"d{n}" for n in range(600)), ("a", "b"), numbers)
     for seed in range(studies):
@@ -49,7 +52,7 @@ def test_watching_drawn_counts_is_wrong_in_at_most_7_of_100_studies() -> None:
         is_wrong = False
         while len(read) < 120 and not is_wrong:
             parts = [values[order[:count]].astype(float) for order, count in zip(orders, counts, strict=True)]
-            chances = stratum_probabilities(np.full(2, 300), counts, stratum_deviations(parts), 300 - counts)
+            chances = stratum_probabilities(np.full(2, 300), counts, shrunk_stratum_deviations(parts), 300 - counts)
             stratum = int(rng.choice(2, p=chances))
             read.append(int(orders[stratum][counts[stratum]]))
             counts[stratum] += 1

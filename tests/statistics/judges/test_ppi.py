@@ -29,7 +29,7 @@ def values(n: int = 20, texts: int = 300, seed: int = 0, informative: bool = Tru
 
 
 def slow_third(sample: np.ndarray) -> float:
-    """Unbiased third central moment of the mean of a sample."""
+    """Return the unbiased third central moment of the mean of a sample."""
     return float(scipy.stats.skew(sample, bias=False) * sample.std(ddof=1) ** 3 / len(sample) ** 2)
 
 
@@ -84,13 +84,15 @@ def test_the_estimate_is_prediction_powered_with_tuned_power() -> None:
     mean = ppi_mean(own)
     unread = judge[40:]
     shrinkage = mean.slopes[0] / np.polyfit(judge[:40], own.human, 1)[0]
-    weight = mean.slopes[0] * len(unread) / 300  # as weight of the texts that nobody read
+    weight = mean.slopes[0] * len(unread) / 300  # as the weight of texts that no person annotated
     theirs = ppi.ppi_mean_pointestimate(own.human, judge[:40], unread, lam=weight)
     assert mean.value == pytest.approx(float(np.squeeze(theirs)))
     assert 0.8 < shrinkage < 1
     low, high = ppi.ppi_mean_ci(own.human, judge[:40], unread, alpha=0.05, lam=weight)
     ours = mean.interval()
-    assert ours[1] - ours[0] > float(np.squeeze(high) - np.squeeze(low))  # theirs is for many texts
+    assert ours[1] - ours[0] > float(
+        np.squeeze(high) - np.squeeze(low)
+    )  # the interval of ppi-python is for large samples
 
 
 def test_a_judge_of_no_use_changes_nothing() -> None:
@@ -121,14 +123,14 @@ def test_unequal_chances_are_weighed_back() -> None:
     human = np.array([0.0, 0.0, 6.0, 6.0, 6.0, 6.0])
     inclusion = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.2])
     own = TextValues(human, np.arange(6), np.zeros((0, 40)), inclusion=inclusion)
-    assert ppi_mean(own).value == pytest.approx(3)  # two at 10 and four at 5: half of the texts each
-    with pytest.raises(FinecombError, match="chance of 0"):
+    assert ppi_mean(own).value == pytest.approx(3)  # two at 10 and four at 5: each group stands for half of the texts
+    with pytest.raises(FinecombError, match="inclusion probabilities must be above 0"):
         TextValues(human, np.arange(6), np.zeros((0, 40)), inclusion=np.zeros(6))
 
 
 def test_a_stratum_with_one_text_is_refused() -> None:
     own = TextValues(np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2]), np.zeros((0, 4)), np.array([0, 0, 1, 1]))
-    with pytest.raises(FinecombError, match="stratum 1 has 1 text"):
+    with pytest.raises(FinecombError, match="stratum 1 requires at least 2 texts annotated by people, found 1"):
         ppi_mean(own)
 
 
@@ -160,7 +162,7 @@ def test_a_trained_judge_never_judges_what_it_was_fitted_on() -> None:
         return lambda asked: np.array([table.get(each, 0.0) for each in asked])
 
     predicted = cross_fitted_predictions(features, human, read, train, folds=4)  # type: ignore[arg-type]
-    assert (predicted[:20] == 0).all()  # a judge that only remembers knows nothing here
+    assert (predicted[:20] == 0).all()  # a judge that only memorises knows nothing about held-out texts
     with pytest.raises(FinecombError, match="folds"):
         cross_fitted_predictions(features, human, read, train, folds=21)  # type: ignore[arg-type]
 
@@ -185,7 +187,7 @@ def test_worth_is_the_ratio_of_variances() -> None:
 
 @pytest.mark.parametrize(("n", "least"), [(20, 0.93), (40, 0.94)])
 def test_intervals_hold_with_few_texts(n: int, least: float) -> None:
-    """A small version of the table in the docs, with room for the chance of 400 studies."""
+    """Small version of the table in the docs, with tolerance for the chance of 400 studies."""
     intervals = np.array([ppi_mean(values(n, 200, seed)).interval() for seed in range(400)])
     held = ((intervals[:, 0] <= 2) & (intervals[:, 1] >= 2)).mean()
     assert held > least - 2 * np.sqrt(0.05 * 0.95 / 400)

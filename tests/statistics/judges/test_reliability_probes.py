@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Signature
+from finecomb.core.results import Signature
 from finecomb.statistics.agreement.agreement import agree
 from finecomb.statistics.judges.reliability_probes import (
     find_own_system,
-    paired_effect,
+    mean_paired_difference,
     probe_findings,
     self_preference_finding,
 )
@@ -29,7 +29,7 @@ def test_a_probe_is_the_judges_agreement_with_itself() -> None:
     expected = agree(view(whole, Filters(annotators=("judge", "again"))), ["alpha"], draws=0)[0].estimate.value
     assert alpha.estimate.value == pytest.approx(expected, abs=2e-3)
     assert change.estimate.low < 0 < change.estimate.high
-    assert same.estimate.value == 1  # every place has one label only
+    assert same.estimate.value == 1  # each position has only one label
     assert probe_findings(whole, "judge", only="labels") == []
 
 
@@ -40,15 +40,18 @@ def test_planted_effects_are_found() -> None:
         rng = np.random.default_rng(seed)
         base = rng.poisson(3, 100).astype(float)
         difference = rng.normal(0.35, 1, 100)
-        estimate = paired_effect(base, base + difference, Signature.from_fields())
+        estimate = mean_paired_difference(base, base + difference, Signature.from_fields())
         found += estimate.low > 0
     assert found >= 0.88 * 200
 
 
 def test_what_does_not_change_has_no_interval() -> None:
-    same = paired_effect(np.arange(10.0), np.arange(10.0), Signature.from_fields())
-    assert (same.value, same.why) == (0, "no text changed, so no interval")
-    assert "8 are needed" in paired_effect(np.arange(3.0), np.arange(3.0), Signature.from_fields()).why
+    same = mean_paired_difference(np.arange(10.0), np.arange(10.0), Signature.from_fields())
+    assert (same.value, same.why) == (0, "all differences are 0, so there is no interval")
+    assert (
+        mean_paired_difference(np.arange(3.0), np.arange(3.0), Signature.from_fields()).why
+        == "at least 8 texts annotated both times are required, found 3"
+    )
 
 
 def test_a_judge_that_spares_its_own_model_is_seen() -> None:
@@ -83,7 +86,7 @@ def test_labels_that_change_with_their_order_are_seen() -> None:
 
 @pytest.mark.long
 def test_a_spared_model_is_found_at_100_prompts_by_comparing_texts_of_one_prompt() -> None:
-    """The judge leaves out as many marks on its own texts as are .35 standard deviations of the paired difference."""
+    """The judge omits marks on its own texts, .35 standard deviations of the paired difference."""
     hits = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

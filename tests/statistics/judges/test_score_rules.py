@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
-from finecomb.statistics.judges.score_rules import RULES, char_f1, resolve_score_rule, typed_f1
+from finecomb.statistics.judges.score_rules import SCORE_RULES, char_f1, resolve_score_rule, typed_f1
 
 mark = st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from("ab")).map(
     lambda drawn: (min(drawn[:2]), max(drawn[:2]), drawn[2])
@@ -32,7 +32,7 @@ def test_two_who_mark_nothing_agree() -> None:
 
 
 def test_a_rule_is_found_by_name_and_a_slip_is_told() -> None:
-    assert resolve_score_rule("rmse") == ("rmse", RULES["rmse"])
+    assert resolve_score_rule("rmse") == ("rmse", SCORE_RULES["rmse"])
     assert resolve_score_rule(char_f1)[1] is char_f1
     with pytest.raises(FinecombError, match="did you mean 'accuracy'"):
         resolve_score_rule("acuracy")

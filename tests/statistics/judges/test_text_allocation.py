@@ -9,7 +9,7 @@ from finecomb.statistics.judges.text_allocation import (
     cut_by_quantile,
     draw_next_text,
     judge_disagreement_per_text,
-    stratum_deviations,
+    shrunk_stratum_deviations,
     stratum_probabilities,
 )
 
@@ -54,9 +54,9 @@ def test_the_probability_is_that_of_the_text() -> None:
 
 
 def test_a_stratum_of_zeros_keeps_some_spread() -> None:
-    deviations = stratum_deviations([np.zeros(10), np.array([0.0, 4.0, 8.0])])
+    deviations = shrunk_stratum_deviations([np.zeros(10), np.array([0.0, 4.0, 8.0])])
     assert 0 < deviations[0] < deviations[1]
-    assert stratum_deviations([np.zeros(0), np.zeros(0)], prior=np.array([1.0, 3.0])) == pytest.approx([1, 3])
+    assert shrunk_stratum_deviations([np.zeros(0), np.zeros(0)], prior=np.array([1.0, 3.0])) == pytest.approx([1, 3])
 
 
 def test_texts_are_cut_by_how_far_judges_disagree() -> None:

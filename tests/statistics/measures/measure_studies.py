@@ -1,4 +1,4 @@
-"""Small studies whose truth is known, for tests of measures."""
+"""Small studies with known true values, for tests of measures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from finecomb.core.estimate import Estimate, Finding
 from finecomb.core.protocol import Group, Label, Protocol, Weight
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
+from finecomb.core.results import Estimate, Finding
 from finecomb.core.span import Span
 from finecomb.core.study import Study
 
@@ -30,11 +30,11 @@ WEIGHTED_PROTOCOL = PROTOCOL.model_copy(
     }
 )
 MarkedWords = tuple[str | None, int, int] | tuple[str | None, int, int, dict[str, Answer]]
-"""Label, first and last word (half-open), answers."""
+"""Label, first and last word (half-open), and answers of a mark."""
 
 
 def make_marks(owner: str, text: str, words: Sequence[MarkedWords]) -> tuple[Mark, ...]:
-    """Marks on words of a text whose words are separated by one space."""
+    """Build marks on the words of a text whose words are separated by one space."""
     starts = np.cumsum([0, *(len(word) + 1 for word in text.split(" "))]).tolist()
     made = []
     for number, (label, first, last, *answers) in enumerate(words):
@@ -51,7 +51,7 @@ def make_measure_study(
     protocol: Protocol = PROTOCOL,
     answers: dict[tuple[str, str], dict[str, Answer]] | None = None,
 ) -> Study:
-    """A study from texts by id and (document, annotator, marks) triples."""
+    """Build a study from texts by ID and triples of document, annotator and marks."""
     people = dict.fromkeys(person for _, person, _ in read)
     annotations = [
         Annotation(
@@ -69,14 +69,14 @@ def make_measure_study(
 
 
 def single_estimate(findings: Sequence[Finding], **columns: object) -> Estimate:
-    """The estimate of the one finding with those columns."""
+    """Return the estimate of the only finding with these columns."""
     found = [each for each in findings if columns.items() <= each.columns.items()]
     assert len(found) == 1, [dict(each.columns) for each in findings]
     return found[0].estimate
 
 
 def single_column(findings: Sequence[Finding], name: str, **columns: object) -> Any:
-    """One more column of the one finding with those columns."""
+    """Return another column of the only finding with these columns."""
     found = [each for each in findings if columns.items() <= each.columns.items()]
     assert len(found) == 1
     return found[0].columns[name]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal
 
 import numpy as np
@@ -12,9 +13,8 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Answer, Document, Mark
 from finecomb.core.study import Study, StudyItem
 from finecomb.protocols import load_shipped
-from finecomb.statistics.inference.resampling import draw_annotation_resamples
-from finecomb.statistics.measures.annotation_matrix import build_annotation_matrix
-from finecomb.statistics.measures.annotation_measures import MEASURES, measure
+from finecomb.statistics.measures.annotation_measures import ANNOTATION_MEASURES, measure
+from finecomb.statistics.measures.unit_grid import build_annotation_matrix
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.measures.measure_studies import (
     LABELS,
@@ -35,7 +35,7 @@ fewer = settings(max_examples=settings().max_examples // 3)
 
 
 def small() -> Study:
-    """Two texts, two readers: 3 marks by p in d, 1 by q in e, nothing else."""
+    """Build a study of two texts and two annotators: 3 marks by p in d, 1 by q in e."""
     said: dict[str, Answer] = {"severity": 3, "explanation": "It is so."}
     return make_measure_study(
         {"d": TEXT, "e": TEXT},
@@ -63,23 +63,23 @@ def small() -> Study:
     ],
 )
 def test_a_measure_is_what_one_counts_by_hand(name: str, a: float, any_: float) -> None:
-    found = measure(view(small()), [name])
-    assert single_estimate(found, label="a").value == pytest.approx(a)
-    assert single_estimate(found, label="any").value == pytest.approx(any_)
-    assert [each.columns["label"] for each in found] == [*LABELS, "any"]
+    findings = measure(view(small()), [name])
+    assert single_estimate(findings, label="a").value == pytest.approx(a)
+    assert single_estimate(findings, label="any").value == pytest.approx(any_)
+    assert [each.columns["label"] for each in findings] == [*LABELS, "any"]
 
 
 def test_fractions_are_shares_of_all_marks_and_add_up_to_one() -> None:
-    found = measure(view(small()), ["fraction"])
-    assert [each.estimate.value for each in found] == [0.5, 0.25, 0.25]
+    findings = measure(view(small()), ["fraction"])
+    assert [each.estimate.value for each in findings] == [0.5, 0.25, 0.25]
 
 
 def test_the_first_weight_that_fits_a_mark_is_taken() -> None:
     study = make_measure_study(
         {"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 3})])], None, WEIGHTED_PROTOCOL
     )
-    found = measure(view(study), ["score"])
-    assert [each.estimate.value for each in found] == [25, 1, 0, 26]
+    findings = measure(view(study), ["score"])
+    assert [each.estimate.value for each in findings] == [25, 1, 0, 26]
 
 
 def test_weights_go_by_the_label_as_marked_also_when_labels_are_backed_off() -> None:
@@ -100,20 +100,20 @@ def test_weights_of_expressions_equal_those_of_the_protocol() -> None:
     ]
     study = make_measure_study({"d": TEXT}, [("d", "p", [*words, (names[0], 0, 1)])], None, protocol)
     marks = [mark for each in study.iter_annotations() for mark in each.marks]
-    expected = [protocol.weight(mark) for mark in marks]
-    found = build_annotation_matrix(view(study)).mark_weights
-    assert found.tolist() == pytest.approx([math.nan if each is None else each for each in expected], nan_ok=True)
+    expected = [protocol.mark_weight(mark) for mark in marks]
+    weights = build_annotation_matrix(view(study)).mark_weights
+    assert weights.tolist() == pytest.approx([math.nan if each is None else each for each in expected], nan_ok=True)
     assert len(set(expected)) == 6  # 0, 0.1, 1, 5, 25 and none
 
 
 def test_groups_and_by_columns_have_their_own_rows() -> None:
-    found = measure(view(small()), ["count"], ["model"], detail="group")
-    assert [(each.columns["label"], each.columns["model"]) for each in found] == [
+    findings = measure(view(small()), ["count"], ["model"], detail="group")
+    assert [(each.columns["label"], each.columns["model"]) for each in findings] == [
         *(("first", "x"), ("second", "x"), ("any", "x")),
         *(("first", "y"), ("second", "y"), ("any", "y")),
     ]
-    assert single_estimate(found, label="first", model="x").value == 1.5
-    assert "of:model=x" in str(single_estimate(found, label="first", model="x").signature)
+    assert single_estimate(findings, label="first", model="x").value == 1.5
+    assert "of:model=x" in str(single_estimate(findings, label="first", model="x").signature)
 
 
 def test_level_any_has_one_row() -> None:
@@ -121,8 +121,8 @@ def test_level_any_has_one_row() -> None:
 
 
 def test_annotators_can_be_rows_too() -> None:
-    found = measure(view(small()), ["count"], ["annotator"], detail="any")
-    assert [(each.columns["annotator"], each.estimate.value) for each in found] == [("p", 1.5), ("q", 0.5)]
+    findings = measure(view(small()), ["count"], ["annotator"], detail="any")
+    assert [(each.columns["annotator"], each.estimate.value) for each in findings] == [("p", 1.5), ("q", 0.5)]
 
 
 @pytest.mark.parametrize(("average", "expected"), [("annotation", 12 / 4), ("document", (8 + 4 / 3) / 2)])
@@ -131,8 +131,8 @@ def test_averages_over_annotations_and_over_documents_differ_when_readers_do(
 ) -> None:
     own = [("a", at, at + 1) for at in range(8)]
     read = [("d", "p", own), ("e", "p", own[:0]), ("e", "q", own[:0]), ("e", "r", own[:4])]  # 8; 0, 0, 4
-    found = measure(view(make_measure_study({"d": TEXT, "e": TEXT}, read)), ["count"], average=average)
-    assert single_estimate(found, label="a").value == pytest.approx(expected)
+    findings = measure(view(make_measure_study({"d": TEXT, "e": TEXT}, read)), ["count"], average=average)
+    assert single_estimate(findings, label="a").value == pytest.approx(expected)
 
 
 def test_pooled_coverage_divides_all_tokens_covered_by_all_tokens() -> None:
@@ -190,26 +190,26 @@ def test_antecedents_count_as_covered_only_when_asked() -> None:
 @fewer
 def test_counts_and_lengths_equal_a_loop_over_the_records(items: list[StudyItem]) -> None:
     study = Study.from_items(items)
-    texts = {each.id: each.text.split() for each in study.iter_documents()}
+    texts = {each.id: re.findall(r"\S*\w\S*", each.text) for each in study.iter_documents()}  # with a letter or digit
     read = list(study.iter_annotations())
-    found = measure(view(study), ["count", "rate-1000", "marked-documents"], tokens="whitespace", draws=0)
+    findings = measure(view(study), ["count", "rate-1000", "marked-documents"], tokens="whitespace", draws=0)
     for label in ("red", "blue", "any"):
         counts = [sum(label in (mark.label, "any") for mark in each.marks) for each in read]
         words = sum(len(texts[each.document]) for each in read)
-        assert single_estimate(found, measure="count", label=label).value == pytest.approx(np.mean(counts))
-        assert single_estimate(found, measure="marked-documents", label=label).value == pytest.approx(
+        assert single_estimate(findings, measure="count", label=label).value == pytest.approx(np.mean(counts))
+        assert single_estimate(findings, measure="marked-documents", label=label).value == pytest.approx(
             np.mean(np.array(counts) > 0)
         )
         shown = [n for n, each in zip(counts, read, strict=True) if texts[each.document]]
         rate = 1000 * sum(shown) / words if words else math.nan
-        assert single_estimate(found, measure="rate-1000", label=label).value == pytest.approx(rate, nan_ok=True)
+        assert single_estimate(findings, measure="rate-1000", label=label).value == pytest.approx(rate, nan_ok=True)
 
 
 # --- two-way and target ---
 
 
 def noisy(documents: int = 30, people: int = 6, seed: int = 0) -> Study:
-    """Readers differ much, documents little; two thirds of the pairs were read."""
+    """Simulate annotators who differ much and documents that differ little; two thirds of the pairs are annotated."""
     rng = np.random.default_rng(seed)
     texts = {f"d{number}": TEXT for number in range(documents)}
     eager = rng.choice([0, 1, 2, 6], people)
@@ -222,29 +222,14 @@ def noisy(documents: int = 30, people: int = 6, seed: int = 0) -> Study:
     return make_measure_study(texts, read)
 
 
-@pytest.mark.parametrize("average", ["annotation", "document"])
-def test_drawing_annotators_too_gives_a_wider_interval_when_they_differ(
-    average: Literal["annotation", "document"],
-) -> None:
-    seen = view(noisy())
-    one = single_estimate(measure(seen, ["count"], average=average), label="any")
-    both = single_estimate(measure(seen, ["count"], average=average, resample="two-way"), label="any")
-    assert both.value == one.value
-    assert both.high - both.low > 3 * (one.high - one.low)
-    assert "resample:two-way" in str(both.signature)
-
-
-def test_two_way_draws_equal_a_loop_over_annotations() -> None:
-    rng = np.random.default_rng(0)
-    document, annotator = rng.integers(0, 5, 40), rng.integers(0, 4, 40)
-    top, bottom = rng.random((1, 40)), rng.random((1, 40))
-    drawn = draw_annotation_resamples(document, annotator, 20, rng, "two-way")
-    assert drawn.annotators is not None
-    weights = drawn.documents[:, drawn.document] * drawn.annotators[:, drawn.annotator]
-    slow = [
-        (each * top[0]).sum() / (each * bottom[0]).sum() if (each * bottom[0]).sum() else math.nan for each in weights
-    ]
-    assert drawn.resampled_ratios(top, bottom)[:, 0] == pytest.approx(slow, nan_ok=True)
+def test_crossed_annotators_give_a_wider_interval_when_they_differ() -> None:
+    selection = view(noisy())
+    estimate = single_estimate(measure(selection, ["count"]), label="any")
+    both = single_estimate(measure(selection, ["count"], cluster="text,annotator"), label="any")
+    assert both.value == estimate.value
+    assert both.high - both.low > 2 * (estimate.high - estimate.low)
+    assert both.why == "few clusters (6)"
+    assert "crossed:annotator|interval:two-way-t" in str(both.signature)
 
 
 def test_a_target_is_tested_by_t_over_document_means() -> None:
@@ -254,18 +239,18 @@ def test_a_target_is_tested_by_t_over_document_means() -> None:
     read = [
         (f"d{n}", who, [("a", at, at + 1) for at in range(count)]) for n, count in enumerate(counts) for who in "pq"
     ]
-    found = measure(view(make_measure_study(texts, read)), ["count"], target=1.5)
+    findings = measure(view(make_measure_study(texts, read)), ["count"], target=1.5)
     expected = stats.ttest_1samp(counts, 1.5)
-    assert single_column(found, "p", label="a") == pytest.approx(expected.pvalue)
-    assert single_column(found, "t", label="a") == pytest.approx(expected.statistic)
-    assert single_column(found, "test", label="a") == "t over documents"
+    assert single_column(findings, "p", label="a") == pytest.approx(expected.pvalue)
+    assert single_column(findings, "t", label="a") == pytest.approx(expected.statistic)
+    assert single_column(findings, "test", label="a") == "t over clusters"
 
 
 def test_a_test_without_spread_or_value_is_undefined() -> None:
-    found = measure(view(small()), ["count", "score"], target=1.0)
-    assert single_column(found, "test", measure="score", label="a") == "undefined: protocol p@1 has no weights"
+    findings = measure(view(small()), ["count", "score"], target=1.0)
+    assert single_column(findings, "test", measure="score", label="a") == "undefined: protocol p@1 has no weights"
     one = measure(view(make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1)])])), ["count"], target=1.0)
-    assert single_column(one, "test", label="a") == "undefined: fewer than two documents"
+    assert single_column(one, "test", label="a") == "undefined: fewer than two clusters"
     assert math.isnan(single_column(one, "p", label="a"))
 
 
@@ -274,7 +259,7 @@ def test_a_test_without_spread_or_value_is_undefined() -> None:
 
 def test_no_annotations_is_undefined_for_every_measure() -> None:
     empty = Study.from_items([PROTOCOL, Document(id="d", text=TEXT)])
-    for finding in measure(view(empty), list(MEASURES)):
+    for finding in measure(view(empty), list(ANNOTATION_MEASURES)):
         assert math.isnan(finding.estimate.value)
         assert finding.estimate.why == "no annotations"
     assert measure(view(empty), by=["annotator"]) == []
@@ -282,40 +267,45 @@ def test_no_annotations_is_undefined_for_every_measure() -> None:
 
 def test_no_marks_is_zero_errors_but_no_severity_length_or_share() -> None:
     study = make_measure_study({"d": TEXT, "e": TEXT}, [("d", "p", []), ("e", "p", [])])
-    found = measure(view(study), list(MEASURES))
-    zero = {each.columns["measure"] for each in found if each.estimate.value == 0}
-    assert zero == {"coverage", "severity-coverage", "count", "score", "rate-1000", "marked-documents"}
-    for finding in found:
-        assert math.isnan(finding.estimate.low)  # two equal documents do not show how sure we are
+    findings = measure(view(study), list(ANNOTATION_MEASURES))
+    zero = {each.columns["measure"] for each in findings if each.estimate.value == 0}
+    assert zero == {"coverage", "severity-coverage", "count", "score", "rate-100", "rate-1000", "marked-documents"}
+    for finding in findings:
+        assert math.isnan(finding.estimate.low)  # two equal documents show no spread
         assert finding.estimate.why
-    reasons = {each.columns["measure"]: each.estimate.why for each in found if math.isnan(each.estimate.value)}
+    reasons = {each.columns["measure"]: each.estimate.why for each in findings if math.isnan(each.estimate.value)}
     assert reasons["fraction"] == "no marks"
-    assert reasons["severity"] == "no mark has a severity that is a number"
+    assert reasons["severity"] == "no mark has a numeric severity"
 
 
 def test_a_label_nobody_used_has_no_false_certainty() -> None:
-    found = single_estimate(measure(view(small()), ["severity"]), label="c")
-    assert found.value == 2
+    estimate = single_estimate(measure(view(small()), ["severity"]), label="c")
+    assert estimate.value == 2
     unused = single_estimate(measure(view(noisy()), ["count"]), label="b")
-    assert (unused.value, unused.why) == (0, "all documents give the same value, so no interval")
+    assert (unused.value, unused.why) == (
+        0,
+        "0 in all 30 texts, so there is no interval; at most 12% of texts differ from 0 (exact, 95%)",
+    )
     assert math.isnan(unused.high)
 
 
 def test_one_document_has_a_value_and_no_interval() -> None:
-    found = single_estimate(measure(view(make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1)])]))), label="a")
-    assert (found.value, found.why) == (0.1, "fewer than two documents, so no interval")
+    estimate = single_estimate(measure(view(make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1)])]))), label="a")
+    assert (estimate.value, estimate.why) == (0.1, "an interval requires at least 4 texts, found 1")
 
 
 def test_texts_of_length_zero_are_left_out_of_coverage_and_counted_in_counts() -> None:
     study = make_measure_study({"d": TEXT, "e": ""}, [("d", "p", [("a", 0, 5)]), ("e", "p", [])])
-    found = measure(view(study), ["coverage", "count", "rate-1000"])
-    assert [single_estimate(found, measure=name, label="a").value for name in ("coverage", "count", "rate-1000")] == [
+    findings = measure(view(study), ["coverage", "count", "rate-1000"])
+    assert [
+        single_estimate(findings, measure=name, label="a").value for name in ("coverage", "count", "rate-1000")
+    ] == [
         0.5,
         0.5,
         100,
     ]
     nothing = make_measure_study({"e": ""}, [("e", "p", [])])
-    assert single_estimate(measure(view(nothing)), label="any").why == "no text that was read has a token"
+    assert single_estimate(measure(view(nothing)), label="any").why == "no annotated text contains a token"
 
 
 @pytest.mark.parametrize("name", ["severity-coverage", "score"])
@@ -325,28 +315,28 @@ def test_marks_without_severity_leave_no_value_unless_their_annotations_are_left
         ("e", "p", [("a", 0, 5, {"severity": 2})]),
         ("f", "p", []),
     ]
-    seen = view(make_measure_study({"d": TEXT, "e": TEXT, "f": TEXT}, read, None, WEIGHTED_PROTOCOL))
-    found = measure(seen, [name])
+    selection = view(make_measure_study({"d": TEXT, "e": TEXT, "f": TEXT}, read, None, WEIGHTED_PROTOCOL))
+    findings = measure(selection, [name])
     per_mark = {"severity-coverage": 1.0, "score": 1.0}[name]
-    assert single_estimate(found, label="a").value == pytest.approx(2 * per_mark / 3)
-    assert single_estimate(found, label="any").why.startswith("1 mark does not have a ")
-    left = single_estimate(measure(seen, [name], missing="leave-out"), label="any")
+    assert single_estimate(findings, label="a").value == pytest.approx(2 * per_mark / 3)
+    assert single_estimate(findings, label="any").why.startswith("1 mark does not have a ")
+    left = single_estimate(measure(selection, [name], missing="leave-out"), label="any")
     assert left.value == pytest.approx(per_mark / 2)
     assert left.signature["left_out"] == "1"
 
 
 def test_a_severity_in_words_is_no_number() -> None:
     study = make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": "major"})])])
-    found = measure(view(study), ["severity", "severity-coverage"])
-    assert single_estimate(found, measure="severity", label="a").why == "no mark has a severity that is a number"
-    assert "severity that is a number" in single_estimate(found, measure="severity-coverage", label="a").why
+    findings = measure(view(study), ["severity", "severity-coverage"])
+    assert single_estimate(findings, measure="severity", label="a").why == "no mark has a numeric severity"
+    assert "a numeric severity" in single_estimate(findings, measure="severity-coverage", label="a").why
 
 
 def test_versions_of_a_protocol_are_never_mixed() -> None:
     second = PROTOCOL.model_copy(update={"version": "2"})
-    one = small()
+    small_study = small()
     more = Annotation(id="z", document="d", annotator="z", protocol="p@2")
-    study = Study.from_items([*one.items(), second, Annotator(id="z", kind="human"), more])
+    study = Study.from_items([*small_study.items(), second, Annotator(id="z", kind="human"), more])
     with pytest.raises(FinecombError, match="2 protocols"):
         view(study)
     assert single_estimate(measure(view(study, Filters(protocol="p@2")), ["count"]), label="any").value == 0
@@ -359,16 +349,16 @@ def test_an_unknown_measure_names_the_nearest() -> None:
 
 def test_marks_without_a_label_have_their_own_row() -> None:
     study = make_measure_study({"d": TEXT}, [("d", "p", [(None, 0, 1), ("a", 0, 1)])])
-    found = measure(view(study), ["count"])
-    assert [each.columns["label"] for each in found] == [*LABELS, "no type", "any"]
-    assert single_estimate(found, label="no type").value == 1
+    findings = measure(view(study), ["count"])
+    assert [each.columns["label"] for each in findings] == [*LABELS, "no type", "any"]
+    assert single_estimate(findings, label="no type").value == 1
 
 
 # --- intervals keep their word ---
 
 
 def coverage_holds(run: int, documents: int = 80) -> bool:
-    """Whether the interval of one simulated study holds the true coverage, 0.2."""
+    """Return True if the interval of one simulated study covers the true coverage, 0.2."""
     rng = np.random.default_rng([run, 1])
     texts = {f"d{number}": " ".join(["w"] * 12) for number in range(documents)}
     read: list[tuple[str, str, list[MarkedWords]]] = []
@@ -376,8 +366,8 @@ def coverage_holds(run: int, documents: int = 80) -> bool:
         rate = rng.beta(2, 8)
         for person in "pqr":
             read.append((id, person, [("a", int(at), int(at) + 1) for at in np.flatnonzero(rng.random(12) < rate)]))
-    found = single_estimate(measure(view(make_measure_study(texts, read)), detail="any", seed=run), label="any")
-    return found.low <= 0.2 <= found.high
+    estimate = single_estimate(measure(view(make_measure_study(texts, read)), detail="any", seed=run), label="any")
+    return estimate.low <= 0.2 <= estimate.high
 
 
 @pytest.mark.long
@@ -396,8 +386,8 @@ def test_marks_by_votes_count_once() -> None:
     mark = Mark.model_validate({"id": "m", "spans": [[0, 3]], "quotes": ["one"], "label": "a", "votes": 3})
     read = Annotation(id="x", document="d", annotator="crowd", protocol="p@1", readers=3, marks=(mark,))
     study = Study.from_items([PROTOCOL, Document(id="d", text=TEXT), pooled, read])
-    found = measure(view(study), ["count", "coverage"])
-    assert [each.estimate.value for each in found if each.columns["label"] == "a"] == [1, 0.1]
+    findings = measure(view(study), ["count", "coverage"])
+    assert [each.estimate.value for each in findings if each.columns["label"] == "a"] == [1, 0.1]
 
 
 def test_an_option_that_no_measure_asked_for_has_is_refused() -> None:

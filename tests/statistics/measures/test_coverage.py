@@ -20,14 +20,14 @@ fewer = settings(max_examples=settings().max_examples // 2)
 
 
 def covered_by(mark: Mark, text: str, tokens: str) -> set[int]:
-    """The slow definition: the tokens any of whose characters lies in a span of the mark."""
+    """Return the tokens with a character in a span of the mark (the naive definition)."""
     own = {at for span in mark.spans if span.part == "text" for at in range(span.start, span.end)}
     offsets = TOKENIZERS[tokens](text).tolist()
     return {index for index, (start, end) in enumerate(offsets) if own & set(range(start, end))}
 
 
 def share(annotation: Annotation, text: str, tokens: str, overlap: str, label: str | None) -> float:
-    """Tokens covered / tokens, counted once per mark or once."""
+    """Compute tokens covered / tokens, counting a token once per mark or once."""
     found = [covered_by(mark, text, tokens) for mark in annotation.marks if label in (None, mark.label)]
     count = sum(map(len, found)) if overlap == "add" else len(set().union(*found))
     return count / len(TOKENIZERS[tokens](text))
@@ -49,8 +49,8 @@ def test_coverage_equals_its_definition_by_sets(
         for item in items
         if isinstance(item, Annotation) and len(TOKENIZERS[tokens](texts[item.document]))
     ]
-    found = coverage(Study.from_items(items), label, tokens, overlap, draws=0)
-    assert found.value == pytest.approx(np.mean(shares) if shares else math.nan, nan_ok=True)
+    estimate = coverage(Study.from_items(items), label, tokens, overlap, draws=0)
+    assert estimate.value == pytest.approx(np.mean(shares) if shares else math.nan, nan_ok=True)
 
 
 @fewer
@@ -67,7 +67,7 @@ TEXT = "one two three four five six seven eight nine ten"
 
 
 def mark(id: str, *words: tuple[int, int], label: str = "red") -> Mark:
-    """From the first to the last word, counted from 0."""
+    """Build a mark from the first to the last word, counted from 0."""
     places = [(TEXT.index(TEXT.split()[first]), TEXT.index(TEXT.split()[last])) for first, last in words]
     spans = tuple(
         Span(start, end + len(TEXT.split()[last])) for (start, end), (_, last) in zip(places, words, strict=True)
@@ -105,9 +105,9 @@ def study(*read: tuple[str, str, tuple[Mark, ...]], texts: tuple[str, ...] = ("d
 def test_overlapping_marks_add_and_the_spans_of_one_mark_do_not(
     marks: tuple[Mark, ...], add: float, union: float
 ) -> None:
-    one = study(("d1", "p", marks))
-    assert coverage(one).value == pytest.approx(add)
-    assert coverage(one, overlap="union").value == pytest.approx(union)
+    test_study = study(("d1", "p", marks))
+    assert coverage(test_study).value == pytest.approx(add)
+    assert coverage(test_study, overlap="union").value == pytest.approx(union)
 
 
 def test_an_annotation_without_marks_counts_zero() -> None:
@@ -121,8 +121,8 @@ def test_coverage_is_the_mean_over_annotations_not_over_documents() -> None:
 
 
 def test_only_the_label_asked_for_counts() -> None:
-    one = study(("d1", "p", (mark("a", (0, 4)), mark("b", (0, 1), label="blue"))))
-    assert coverage(one, label="blue").value == 0.2
+    test_study = study(("d1", "p", (mark("a", (0, 4)), mark("b", (0, 1), label="blue"))))
+    assert coverage(test_study, label="blue").value == 0.2
 
 
 def test_marks_on_a_context_cover_nothing_of_the_text() -> None:
@@ -134,24 +134,25 @@ def test_marks_on_a_context_cover_nothing_of_the_text() -> None:
 
 def test_nothing_read_is_undefined_with_a_reason() -> None:
     for empty in (Study.from_items([]), study()):
-        found = coverage(empty)
-        assert math.isnan(found.value)
-        assert found.why == "no annotations"
+        estimate = coverage(empty)
+        assert math.isnan(estimate.value)
+        assert estimate.why == "no annotations"
 
 
 def test_texts_without_tokens_are_left_out() -> None:
     blank = Document(id="blank", text=" \n")
     read = Annotation(id="a", document="blank", annotator="p", protocol="test@1")
-    one = study(("d1", "p", (mark("m", (0, 4)),)))
-    assert coverage(Study.from_items([*one.items(), blank, read])).value == 0.5
+    test_study = study(("d1", "p", (mark("m", (0, 4)),)))
+    assert coverage(Study.from_items([*test_study.items(), blank, read])).value == 0.5
 
 
 def test_the_signature_says_how_it_was_made() -> None:
-    found = coverage(study(("d1", "p", ())), label="red", tokens="whitespace", overlap="union", draws=7, seed=3)
-    assert str(found.signature).startswith(
-        "statistic:coverage|label:red|overlap:union|tokens:whitespace|protocol:test@1|annotations:1|documents:1|"
-        "draws:7|seed:3|version:"
+    estimate = coverage(study(("d1", "p", ())), label="red", tokens="whitespace", overlap="union", draws=7, seed=3)
+    assert str(estimate.signature).startswith(
+        "statistic:coverage|label:red|overlap:union|tokens:whitespace|protocol:test@1|annotations:1|documents:1|version:"
     )
+    drawn = coverage(many(9), label="red", interval="percentile", draws=7, seed=3)
+    assert "documents:9|draws:7|seed:3|interval:percentile|version:" in str(drawn.signature)
 
 
 # --- intervals ---
@@ -164,24 +165,26 @@ def many(count: int) -> Study:
 
 
 def test_an_interval_depends_on_its_seed_only() -> None:
-    one = many(30)
-    assert coverage(one, seed=1) == coverage(one, seed=1)
-    assert coverage(one, seed=1).low != coverage(one, seed=2).low
+    large_study = many(30)
+    one, other = (coverage(large_study, seed=seed, interval="percentile") for seed in (1, 2))
+    assert one == coverage(large_study, seed=1, interval="percentile")
+    assert one.low != other.low
+    assert coverage(large_study, seed=1) == coverage(large_study, seed=2)  # the default draws no resamples
 
 
 def test_an_interval_lies_around_the_value_and_agrees_with_theory() -> None:
-    found = coverage(many(200), draws=4000)
-    assert found.value == pytest.approx(0.55)
+    estimate = coverage(many(200), draws=4000)
+    assert estimate.value == pytest.approx(0.55)
     error = np.std([(number % 10 + 1) / 10 for number in range(200)]) / math.sqrt(200)
-    assert found.low == pytest.approx(0.55 - 1.96 * error, abs=0.005)
-    assert found.high == pytest.approx(0.55 + 1.96 * error, abs=0.005)
+    assert estimate.low == pytest.approx(0.55 - 1.96 * error, abs=0.005)
+    assert estimate.high == pytest.approx(0.55 + 1.96 * error, abs=0.005)
 
 
 def test_one_document_has_no_interval() -> None:
-    found = coverage(study(("d1", "p", (mark("a", (0, 4)),))))
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.short() == "0.500"
+    estimate = coverage(study(("d1", "p", (mark("a", (0, 4)),))))
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+    assert estimate.short() == "0.500"
 
 
 def test_a_ratio_by_zero_is_undefined() -> None:
@@ -216,5 +219,5 @@ def test_gold_drafts_practice_and_second_passes_are_left_out() -> None:
         Annotation.model_validate(base | each | {"marks": [everything[0].model_copy(update={"id": f"m-{each['id']}"})]})
         for each in others
     ]
-    one = study(("d1", "p", (mark("a", (0, 4)),)))
-    assert coverage(Study.from_items([*one.items(), gold, *more])).value == 0.5
+    test_study = study(("d1", "p", (mark("a", (0, 4)),)))
+    assert coverage(Study.from_items([*test_study.items(), gold, *more])).value == 0.5

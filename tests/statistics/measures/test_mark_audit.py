@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Finding
 from finecomb.core.records import Annotation, Annotator
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from finecomb.protocols import load_shipped
 from finecomb.statistics.measures.mark_audit import (
-    Artefacts,
-    audit_annotations,
-    audit_sample,
+    ArtefactMode,
     audited_counts,
+    draft_audit_annotations,
+    draw_audit_sample,
     verdict_counts_by_mark,
     wilson_interval,
 )
@@ -36,12 +36,12 @@ RATES, RIGHT = np.array([1.2, 0.6, 0.3]), np.array([0.9, 0.5, 0.1])
 
 
 def simulated(run: int, documents: int = 60) -> tuple[Study, dict[str, str]]:
-    """Marks at known rates, each legitimate at a known chance; the verdict of every mark."""
+    """Simulate marks at known rates, legitimate with known probability, with a verdict on every mark."""
     rng = np.random.default_rng([run, 2])
     texts = {f"d{number:02}": TEXT for number in range(documents)}
     read: list[tuple[str, str, list[MarkedWords]]] = []
     for id in texts:
-        easy = rng.gamma(4, 0.25)  # texts differ
+        easy = rng.gamma(4, 0.25)  # texts differ in their rate
         for person in "pq":
             counts = rng.poisson(RATES * easy)
             read.append(
@@ -57,7 +57,7 @@ def simulated(run: int, documents: int = 60) -> tuple[Study, dict[str, str]]:
 
 
 def judged(sample: pl.DataFrame, said: dict[str, str], auditor: str = "judge") -> list[Annotation]:
-    drafts = audit_annotations(sample, auditor)
+    drafts = draft_audit_annotations(sample, auditor)
     return [
         each.model_copy(update={"status": "submitted", "answers": {"verdict": said[each.about or ""]}})
         for each in drafts
@@ -69,24 +69,26 @@ def judged(sample: pl.DataFrame, said: dict[str, str], auditor: str = "judge") -
 
 def test_the_sample_has_so_many_marks_of_each_label_and_system_and_no_more() -> None:
     study, _ = simulated(0)
-    sample = audit_sample(view(study), 10)
+    sample = draw_audit_sample(view(study), 10)
     assert dict(sample.group_by("label").len().iter_rows()) == {"a": 10, "b": 10, "c": 10}
     assert sample["mark"].n_unique() == len(sample)
-    few = audit_sample(view(study), 10_000)
+    few = draw_audit_sample(view(study), 10_000)
     assert len(few) == len(study.marks)
 
 
 def test_the_sample_depends_on_the_seed_and_not_on_the_order_of_marks() -> None:
-    seen = view(simulated(0)[0])
-    turned = replace(seen, study=replace(seen.study, marks=seen.study.marks.reverse()))
-    assert audit_sample(seen, 5, seed=1).equals(audit_sample(turned, 5, seed=1))
-    assert not audit_sample(seen, 5, seed=1).equals(audit_sample(seen, 5, seed=2))
+    selection = view(simulated(0)[0])
+    turned = replace(selection, study=replace(selection.study, marks=selection.study.marks.reverse()))
+    assert draw_audit_sample(selection, 5, seed=1).equals(draw_audit_sample(turned, 5, seed=1))
+    assert not draw_audit_sample(selection, 5, seed=1).equals(draw_audit_sample(selection, 5, seed=2))
 
 
 def test_every_mark_is_as_likely_to_be_drawn() -> None:
-    seen = view(simulated(0, 6)[0])
-    size = len(seen.study.marks.filter(pl.col("label") == "a"))
-    drawn = [mark for seed in range(400) for mark in audit_sample(seen, 2, seed=seed).filter(label="a")["mark"]]
+    selection = view(simulated(0, 6)[0])
+    size = len(selection.study.marks.filter(pl.col("label") == "a"))
+    drawn = [
+        mark for seed in range(400) for mark in draw_audit_sample(selection, 2, seed=seed).filter(label="a")["mark"]
+    ]
     counts = np.unique(drawn, return_counts=True)[1]
     assert len(counts) == size
     assert stats.chisquare(counts).pvalue > 0.001
@@ -94,11 +96,11 @@ def test_every_mark_is_as_likely_to_be_drawn() -> None:
 
 def test_a_sample_can_be_handed_out_as_annotations_of_the_audit_protocol() -> None:
     study, said = simulated(0)
-    drafts = list(audit_annotations(audit_sample(view(study), 3), "judge"))
+    drafts = list(draft_audit_annotations(draw_audit_sample(view(study), 3), "judge"))
     assert {each.status for each in drafts} == {"draft"}
-    done = judged(audit_sample(view(study), 3), said)
+    done = judged(draw_audit_sample(view(study), 3), said)
     whole = Study.from_items([*study.items(), load_shipped("audit"), Annotator(id="judge", kind="human"), *done])
-    assert [each for each in check(whole) if each.level == "error"] == []
+    assert [each for each in check_study(whole) if each.level == "error"] == []
     assert len(verdict_counts_by_mark(whole)) == 9
     again = audited_counts(view(whole, Filters(protocol="p")), whole)
     direct = audited_counts(view(study), done)
@@ -107,14 +109,14 @@ def test_a_sample_can_be_handed_out_as_annotations_of_the_audit_protocol() -> No
 
 def test_an_empty_audit_is_refused() -> None:
     with pytest.raises(FinecombError, match="at least 1"):
-        audit_sample(view(simulated(0)[0]), 0)
+        draw_audit_sample(view(simulated(0)[0]), 0)
 
 
 # --- the estimate ---
 
 
-def by_hand(*said: str, artefacts: Artefacts = "leave-out") -> list[Finding]:
-    """Four marks `a` in two annotations, of which some were judged."""
+def by_hand(*said: str, artefacts: ArtefactMode = "leave-out") -> list[Finding]:
+    """Build four marks `a` in two annotations, some of them judged."""
     read: list[tuple[str, str, list[MarkedWords]]] = [("d", "p", [("a", 0, 1)] * 3), ("e", "p", [("a", 0, 1)])]
     study = make_measure_study({"d": TEXT, "e": TEXT}, read, {"d": {"model": "x"}, "e": {"model": "x"}})
     marks = study.marks["id"].to_list()
@@ -128,26 +130,26 @@ def by_hand(*said: str, artefacts: Artefacts = "leave-out") -> list[Finding]:
 
 
 def test_counts_are_multiplied_by_the_share_that_is_legitimate() -> None:
-    found = by_hand("legitimate", "not-legitimate")
-    assert single_estimate(found, measure="audited-count", label="a").value == pytest.approx(2 * 0.5)
-    assert single_estimate(found, measure="legitimate", label="any").value == pytest.approx(0.5)
+    findings = by_hand("legitimate", "not-legitimate")
+    assert single_estimate(findings, measure="audited-count", label="a").value == pytest.approx(2 * 0.5)
+    assert single_estimate(findings, measure="legitimate", label="any").value == pytest.approx(0.5)
 
 
 def test_artefacts_are_left_out_of_the_share() -> None:
-    found = by_hand("legitimate", "not-legitimate", "artefact", "artefact")
-    assert single_estimate(found, measure="legitimate", label="a").value == 0.5
-    assert single_column(found, "artefacts", measure="legitimate", label="a") == 2
+    findings = by_hand("legitimate", "not-legitimate", "artefact", "artefact")
+    assert single_estimate(findings, measure="legitimate", label="a").value == 0.5
+    assert single_column(findings, "artefacts", measure="legitimate", label="a") == 2
     strict = by_hand("legitimate", "not-legitimate", "artefact", "artefact", artefacts="not-legitimate")
     assert single_estimate(strict, measure="legitimate", label="a").value == 0.25
 
 
 def test_a_label_without_judged_marks_is_undefined_and_so_is_their_sum() -> None:
-    found = by_hand()
-    assert single_estimate(found, measure="audited-count", label="a").why == "no judged marks of a"
-    assert single_estimate(found, measure="audited-count", label="any").why == "no judged marks of a"
-    unused = single_estimate(found, measure="audited-count", label="b")
+    findings = by_hand()
+    assert single_estimate(findings, measure="audited-count", label="a").why == "no marks with label a were judged"
+    assert single_estimate(findings, measure="audited-count", label="any").why == "no marks with label a were judged"
+    unused = single_estimate(findings, measure="audited-count", label="b")
     assert (unused.value, math.isnan(unused.high)) == (0, True)
-    assert single_estimate(found, measure="legitimate", label="b").why == "no marks"
+    assert single_estimate(findings, measure="legitimate", label="b").why == "no marks"
 
 
 def test_several_judges_share_their_vote() -> None:
@@ -171,12 +173,12 @@ def test_several_judges_share_their_vote() -> None:
 
 
 def test_strata_of_the_sample_count_as_often_as_they_have_marks() -> None:
-    """A system with many right marks and one with few wrong ones, two of each judged."""
+    """One system has many legitimate marks and the other has few illegitimate ones; two of each are judged."""
     texts = {"d": TEXT, "e": TEXT}
     read: list[tuple[str, str, list[MarkedWords]]] = [("d", "p", [("a", 0, 1)] * 8), ("e", "p", [("a", 0, 1)] * 2)]
     study = make_measure_study(texts, read, {"d": {"model": "x"}, "e": {"model": "y"}})
     said = {mark: "legitimate" if mark.startswith("d") else "not-legitimate" for mark in study.marks["id"]}
-    done = judged(audit_sample(view(study), 2), said)
+    done = judged(draw_audit_sample(view(study), 2), said)
     whole = audited_counts(view(study), done, by=(), strata=("model",))
     assert single_estimate(whole, measure="legitimate", label="any").value == pytest.approx(0.8)
     assert single_estimate(whole, measure="audited-count", label="a").value == pytest.approx(8 / 2)
@@ -192,9 +194,9 @@ def test_more_judged_marks_give_a_narrower_interval_but_documents_still_matter()
     study, said = simulated(3)
     widths = []
     for size in (5, 20, 10_000):
-        found = audited_counts(view(study), judged(audit_sample(view(study), size), said))
-        one = single_estimate(found, measure="audited-count", label="any")
-        widths.append(one.high - one.low)
+        findings = audited_counts(view(study), judged(draw_audit_sample(view(study), size), said))
+        estimate = single_estimate(findings, measure="audited-count", label="any")
+        widths.append(estimate.high - estimate.low)
     assert widths[0] > widths[1] > widths[2] > 0.2
 
 
@@ -202,14 +204,14 @@ def test_more_judged_marks_give_a_narrower_interval_but_documents_still_matter()
 
 
 def holds(run: int, documents: int = 100) -> tuple[bool, bool]:
-    """Whether the intervals of one simulated audit hold the true count of legitimate marks: of `a`, and of all.
+    """Check if the intervals of one simulated audit cover the true count of legitimate marks, for `a` and for all.
 
-    With 60 texts in place of 100, 928 and 944 of 1,000 do: drawing few skewed counts again gives too little spread.
+    With 60 texts instead of 100, 928 and 944 of 1,000 do: resampling few skewed counts gives too little spread.
     """
     study, said = simulated(run, documents)
-    found = audited_counts(view(study), judged(audit_sample(view(study), 10, seed=run), said), seed=run)
+    findings = audited_counts(view(study), judged(draw_audit_sample(view(study), 10, seed=run), said), seed=run)
     truth = {"a": float(RATES[0] * RIGHT[0]), "any": float(RATES @ RIGHT)}
-    each = [single_estimate(found, measure="audited-count", label=label) for label in truth]
+    each = [single_estimate(findings, measure="audited-count", label=label) for label in truth]
     first, second = (one.low <= true <= one.high for one, true in zip(each, truth.values(), strict=True))
     return first, second
 

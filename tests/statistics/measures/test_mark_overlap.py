@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.study import Study, StudyItem
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 from finecomb.statistics.measures.mark_overlap import (
     correlation_sums,
     mark_depth_shares,
@@ -30,11 +30,11 @@ def covers(mark: Mark, start: int, end: int) -> bool:
 
 
 def slow_depths(study: Study, of: str) -> list[int]:
-    """Annotators with a mark on each token, or marks of each reader on each token."""
+    """Count the annotators with a mark on each token, or the marks of each annotator on each token."""
     found = []
     for document in study.iter_documents():
         read = study.annotations_on(document.id)
-        for start, end in words(document.text).tolist():
+        for start, end in word_offsets(document.text).tolist():
             each = [sum(covers(mark, start, end) for mark in reader.marks) for reader in read]
             found += each if of == "marks" else [sum(count > 0 for count in each)]
     return found
@@ -47,7 +47,7 @@ def test_depth_equals_a_loop_over_tokens(items: list[StudyItem], of: Literal["an
     slow = slow_depths(study, of)
     found = [each for each in mark_depth_shares(view(study), of=of, draws=5) if each.columns["label"] == "any"]
     if not slow:
-        assert [each.estimate.why for each in found] == ["no text that was read has a token"]
+        assert [each.estimate.why for each in found] == ["no annotated text contains a token"]
         return
     expected = np.bincount(slow) / len(slow)
     assert [each.estimate.value for each in found] == pytest.approx(expected.tolist())
@@ -74,13 +74,13 @@ def test_what_others_marked_too_does_not_count_ones_own_vote() -> None:
         ("d", "q", [("a", 0, 1, {"severity": 3}), ("b", 1, 2, {"severity": 1})]),
         ("d", "r", []),
     ]
-    found = vote_share_by_severity(view(make_measure_study({"d": TEXT}, read)))
-    assert single_estimate(found, measure="vote-share", label="a", severity="3").value == pytest.approx(
+    findings = vote_share_by_severity(view(make_measure_study({"d": TEXT}, read)))
+    assert single_estimate(findings, measure="vote-share", label="a", severity="3").value == pytest.approx(
         (0.5 + 0 + 0.5) / 3
     )
-    assert single_estimate(found, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
-    assert single_estimate(found, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
-    assert single_estimate(found, measure="vote-share", label="b", severity="all").value == 0
+    assert single_estimate(findings, measure="vote-share", label="any", severity="1").value == pytest.approx(0.5)
+    assert single_estimate(findings, measure="vote-share", label="any", severity="all").value == pytest.approx(0.5)
+    assert single_estimate(findings, measure="vote-share", label="b", severity="all").value == 0
 
 
 def test_the_correlation_with_severity_is_pearsons() -> None:
@@ -98,18 +98,21 @@ def test_the_correlation_with_severity_is_pearsons() -> None:
                 x.append(severity)
                 y.append((seen.sum() - 1) / 4)
     texts = {f"d{number}": TEXT for number in range(40)}
-    found = single_estimate(
+    estimate = single_estimate(
         vote_share_by_severity(view(make_measure_study(texts, read))), measure="vote-share-r", label="a"
     )
-    assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert found.low < found.value < found.high
+    assert estimate.value == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert estimate.low < estimate.value < estimate.high
 
 
 def test_one_reader_says_nothing_about_others() -> None:
     study = make_measure_study({"d": TEXT}, [("d", "p", [("a", 0, 1, {"severity": 1})])])
-    found = vote_share_by_severity(view(study))
-    assert single_estimate(found, measure="vote-share", label="a").why == "no mark on a text that two annotators read"
-    assert single_estimate(found, measure="vote-share-r", label="a").why == "fewer than three pairs"
+    findings = vote_share_by_severity(view(study))
+    assert (
+        single_estimate(findings, measure="vote-share", label="a").why
+        == "no marks on texts with two or more annotators"
+    )
+    assert single_estimate(findings, measure="vote-share-r", label="a").why == "fewer than three pairs"
 
 
 def test_pooled_readers_are_left_out() -> None:

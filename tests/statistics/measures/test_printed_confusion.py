@@ -73,7 +73,7 @@ def test_a_share_of_confident_answers_that_no_count_gives_leaves_no_matrix() -> 
 
 
 def test_what_is_not_a_number_is_refused() -> None:
-    with pytest.raises(FinecombError, match=r"a number like 0\.62, not 'n/a'"):
+    with pytest.raises(FinecombError, match=r"a number such as 0\.62, found 'n/a'"):
         matching_confusion_matrices(PrintedRow("n/a", "0", "0", "0", "50"), 10)
-    with pytest.raises(FinecombError, match="at least one judgement"):
+    with pytest.raises(FinecombError, match="judgements must be at least 1"):
         matching_confusion_matrices(ROWS["GPT2", "news"], 0)

@@ -7,7 +7,7 @@ from scipy import stats
 from finecomb.core.records import Annotation
 from finecomb.core.study import Study
 from finecomb.protocols import load_shipped
-from finecomb.statistics.measures.rating_correlation import count_rating_correlation
+from finecomb.statistics.measures.rating_correlation import mark_count_rating_correlation
 from finecomb.statistics.selection.view import Filters, view
 from tests.statistics.measures.measure_studies import MarkedWords, make_measure_study, single_column, single_estimate
 
@@ -15,7 +15,7 @@ TEXT = "one two three four five six seven eight nine ten"
 
 
 def rated() -> tuple[Study, dict[str, tuple[list[int], list[int]]]]:
-    """Two readers; p rates by errors, q does not."""
+    """Build a study of two annotators; the ratings of p follow their errors, those of q do not."""
     rng = np.random.default_rng(0)
     texts = {f"d{number}": TEXT for number in range(30)}
     read: list[tuple[str, str, list[MarkedWords]]] = []
@@ -34,15 +34,18 @@ def rated() -> tuple[Study, dict[str, tuple[list[int], list[int]]]]:
 
 def test_r_and_p_are_those_of_scipy_for_each_annotator_and_for_all() -> None:
     study, pairs = rated()
-    found = count_rating_correlation(view(study), "coherence")
+    findings = mark_count_rating_correlation(view(study), "coherence")
     everybody = tuple(pairs["p"][at] + pairs["q"][at] for at in (0, 1))
     for annotator, (counts, ratings) in {**pairs, "all": everybody}.items():
         expected = stats.pearsonr(counts, ratings)
-        one = single_estimate(found, label="a", annotator=annotator)
-        assert one.value == pytest.approx(expected.statistic)
-        assert single_column(found, "p", label="a", annotator=annotator) == pytest.approx(expected.pvalue, abs=1e-12)
-        assert single_column(found, "n", label="a", annotator=annotator) == len(counts)
-        assert one.low <= one.value <= one.high or one.why == "all resamples give the same value, so no interval"
+        estimate = single_estimate(findings, label="a", annotator=annotator)
+        assert estimate.value == pytest.approx(expected.statistic)
+        assert single_column(findings, "p", label="a", annotator=annotator) == pytest.approx(expected.pvalue, abs=1e-12)
+        assert single_column(findings, "n", label="a", annotator=annotator) == len(counts)
+        assert (
+            estimate.low <= estimate.value <= estimate.high
+            or estimate.why == "all resamples give the same value, so there is no interval"
+        )
 
 
 def test_ratings_can_come_from_another_protocol() -> None:
@@ -61,11 +64,11 @@ def test_ratings_can_come_from_another_protocol() -> None:
         for each in study.iter_annotations()
     ]
     both = Study.from_items([*study.items(), likert, *ratings])
-    found = count_rating_correlation(
+    findings = mark_count_rating_correlation(
         view(both, Filters(protocol="p")), "coherence", view(both, Filters(protocol="likert"))
     )
-    direct = count_rating_correlation(view(study), "coherence")
-    assert [each.estimate.value for each in found] == pytest.approx(
+    direct = mark_count_rating_correlation(view(study), "coherence")
+    assert [each.estimate.value for each in findings] == pytest.approx(
         [each.estimate.value for each in direct], nan_ok=True
     )
 
@@ -73,10 +76,10 @@ def test_ratings_can_come_from_another_protocol() -> None:
 def test_what_does_not_vary_has_no_correlation() -> None:
     study, _ = rated()
     assert (
-        single_estimate(count_rating_correlation(view(study), "coherence"), label="b", annotator="all").why
-        == "one of the two does not vary"
+        single_estimate(mark_count_rating_correlation(view(study), "coherence"), label="b", annotator="all").why
+        == "one of the two variables does not vary"
     )
     assert (
-        single_estimate(count_rating_correlation(view(study), "mood"), label="a", annotator="all").why
+        single_estimate(mark_count_rating_correlation(view(study), "mood"), label="a", annotator="all").why
         == "fewer than three pairs"
     )

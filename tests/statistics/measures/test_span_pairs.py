@@ -16,7 +16,7 @@ def line(spans: Spans) -> SpanArrays:
 
 
 def slow_meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two spans share a character, or one is an omission inside or beside the other."""
+    """Return True if two spans share a character, or if one is an omission inside or next to the other."""
     (a, b), (c, d) = one, other
     if a == b or c == d:
         return a <= d and c <= b if (a == b) != (c == d) else a == c

@@ -1,4 +1,4 @@
-"""How many marks there are, by label and by whatever is asked for."""
+"""Counts of marks by label and by any column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from finecomb.statistics.measures.study_counts import counts_by_group, mark_coun
 
 @pytest.mark.parametrize("column", ["model", "annotator", "document", "kind"])
 def test_labels_are_counted_by_any_column(column: str) -> None:
-    """Columns that annotations have themselves were refused with a traceback."""
+    """Columns of annotations used to raise an unhandled exception."""
     study = fc.demo()
     table = mark_counts_by_label(study, [column])
     groups = table.select(pl.exclude("label", "marks"))

@@ -14,8 +14,8 @@ from finecomb.statistics.selection.conditions import (
     FieldComparison,
     Negation,
     condition_fields,
-    conjuncts,
     parse_condition,
+    split_into_conjuncts,
 )
 
 
@@ -52,7 +52,9 @@ def test_and_binds_closer_than_or_and_brackets_closest() -> None:
     assert isinstance(right, CombinedCondition)
     assert right.joint == "and"
     assert names("a == 1 or b == 2 and (c == 3 or d == 4)") == list("abcd")
-    assert len(list(conjuncts(parse_condition("a == 1 and (b == 2 and c == 3) and (d == 4 or e == 5)")))) == 4
+    assert (
+        len(list(split_into_conjuncts(parse_condition("a == 1 and (b == 2 and c == 3) and (d == 4 or e == 5)")))) == 4
+    )
 
 
 @pytest.mark.parametrize(

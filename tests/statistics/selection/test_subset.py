@@ -11,7 +11,7 @@ from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
 from finecomb.core.study import Study
-from finecomb.statistics.selection.subset import apply_condition
+from finecomb.statistics.selection.subset import filter_study_by_condition
 
 PROTOCOL = Protocol.model_validate(
     {
@@ -65,11 +65,11 @@ STUDY = study()
 
 
 def texts(where: str) -> set[str]:
-    return set(apply_condition(STUDY, where).annotations["document"])
+    return set(filter_study_by_condition(STUDY, where).annotations["document"])
 
 
 def readers(where: str) -> set[str]:
-    return set(apply_condition(STUDY, where).annotations["annotator"])
+    return set(filter_study_by_condition(STUDY, where).annotations["annotator"])
 
 
 @pytest.mark.parametrize(
@@ -111,23 +111,26 @@ def test_annotators_are_selected(where: str, expected: set[str]) -> None:
 
 
 def test_annotations_are_selected_by_their_answers() -> None:
-    kept = apply_condition(STUDY, "rating >= 3")
+    kept = filter_study_by_condition(STUDY, "rating >= 3")
     expected = {a.id for a in STUDY.iter_annotations() if float(a.answers["rating"]) >= 3}  # type: ignore[arg-type]
     assert set(kept.annotations["id"]) == expected
 
 
 def test_marks_are_left_out_and_their_annotations_stay() -> None:
-    kept = apply_condition(STUDY, 'label == "red" and severity >= 2')
+    kept = filter_study_by_condition(STUDY, 'label == "red" and severity >= 2')
     assert len(kept.annotations) == len(STUDY.annotations)
     assert set(kept.marks["label"]) == {"red"}
     assert len(kept.marks) == 2 * len(METAS)
-    both = apply_condition(STUDY, "model=gpt2"), apply_condition(STUDY, 'model == "gpt2" and severity == missing')
+    both = (
+        filter_study_by_condition(STUDY, "model=gpt2"),
+        filter_study_by_condition(STUDY, 'model == "gpt2" and severity == missing'),
+    )
     assert [len(part.annotations) for part in both] == [3, 3]
     assert set(both[1].marks["label"]) == {"blue"}
 
 
 def test_a_mixed_alternative_is_decided_mark_by_mark() -> None:
-    kept = apply_condition(STUDY, 'model == "human" or label == "red"')
+    kept = filter_study_by_condition(STUDY, 'model == "human" or label == "red"')
     assert len(kept.annotations) == len(STUDY.annotations)
     assert all(m["document"] == "human" or m["label"] == "red" for m in kept.marks.iter_rows(named=True))
 
@@ -135,16 +138,16 @@ def test_a_mixed_alternative_is_decided_mark_by_mark() -> None:
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("modle == 'human'", "nothing is called 'modle'; did you mean 'model'"),
-        ("model == 'humna'", "nothing has model 'humna'; did you mean 'human'"),
-        ("model=gpt9", "nothing has model 'gpt9'"),
-        ("top_p == 0.95", "nothing has top_p '0.95'"),
-        ("mark.model == 'human'", "nothing is called 'mark.model'"),
+        ("modle == 'human'", "unknown field 'modle'; did you mean 'model'"),
+        ("model == 'humna'", "no row has model 'humna'; did you mean 'human'"),
+        ("model=gpt9", "no row has model 'gpt9'"),
+        ("top_p == 0.95", "no row has top_p '0.95'"),
+        ("mark.model == 'human'", "unknown field 'mark.model'"),
     ],
 )
 def test_a_slip_never_selects_nothing_in_silence(where: str, problem: str) -> None:
     with pytest.raises(FinecombError, match=problem):
-        apply_condition(STUDY, where)
+        filter_study_by_condition(STUDY, where)
 
 
 TESTS: dict[str, Callable[[dict[str, object]], bool]] = {

@@ -23,7 +23,7 @@ PROTOCOL = Protocol.model_validate(
 
 
 def study(*kinds: AnnotatorKind) -> Study:
-    """One text, marked red (severity 1) and blue (severity 2) by one annotator of each kind."""
+    """Build a study of one text with a red (severity 1) and a blue (severity 2) mark by one annotator of each kind."""
     readers = [Annotator(id=f"{kind}-{number}", kind=kind) for number, kind in enumerate(kinds)]
     annotations = [
         Annotation(
@@ -115,7 +115,7 @@ def test_groups_come_in_the_order_of_numbers() -> None:
         Annotation(id=text.id, document=text.id, annotator="ann", protocol="small@1", marks=()) for text in documents
     ]
     whole = Study.from_items([PROTOCOL, *documents, Annotator(id="ann", kind="human"), *annotations])
-    assert [group["top_p"] for group, _ in view(whole).split(["top_p"])] == ["0.4", "0.96", "2", "10"]
+    assert [group["top_p"] for group, _ in view(whole).split_by_columns(["top_p"])] == ["0.4", "0.96", "2", "10"]
 
 
 def test_marks_are_dropped_from_a_whole_study_too() -> None:

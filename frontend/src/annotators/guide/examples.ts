@@ -2,7 +2,7 @@ import { findLabelLook } from "../../lib/label-styles";
 import type { Drawing } from "../../lib/text/pieces";
 import type { Example, LabelLook } from "../../lib/api-types";
 
-/** The marks of an example, found by their quotes as its author wrote them. */
+/** Locate the marks of an example by their quotes. */
 export const exampleDrawings = (example: Example, looks: readonly LabelLook[]): Drawing[] =>
   example.marks
     .filter((mark) => mark.part === "text")
@@ -14,7 +14,7 @@ export const exampleDrawings = (example: Example, looks: readonly LabelLook[]): 
       return [{ id: String(index), spans: [span], slot, flag, kind: "mark", tone: "rest" }];
     });
 
-/** Where the nth occurrence begins; -1 when there are fewer. */
+/** Return the offset of the nth occurrence, or -1 if there are fewer. */
 export function indexOfNth(text: string, quote: string, count: number): number {
   let at = -1;
   for (let occurrence = 0; occurrence < count; occurrence++) {

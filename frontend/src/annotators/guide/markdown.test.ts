@@ -18,7 +18,7 @@ describe("markdown", () => {
       ],
     });
   });
-  test("a list within a list", () => {
+  test("nested lists", () => {
     expect(parseBlocks("1. One\n   - a\n     more\n   - b\n2. Two")).toMatchObject([
       {
         isOrdered: true,
@@ -29,7 +29,7 @@ describe("markdown", () => {
       },
     ]);
   });
-  test("a quote, with a line of context above it", () => {
+  test("quote with a line of context above it", () => {
     expect(parseBlocks("> *Prompt*: A ferry.\n>\n> It leaves **60**.\n\nForty are gone.")).toMatchObject([
       {
         type: "quote",
@@ -41,7 +41,7 @@ describe("markdown", () => {
       { type: "paragraph" },
     ]);
   });
-  test("what looks like HTML stays text", () => {
+  test("HTML stays text", () => {
     expect(parseRuns("x<y and <b>bold</b>")).toEqual([{ text: "x<y and <b>bold</b>", style: "plain" }]);
   });
 });

@@ -1,4 +1,4 @@
-/** The little Markdown that guides are written in, as data: text reaches the page as text nodes only. */
+/** Parser for the Markdown subset of guides. It returns data, so that text reaches the page only as text nodes. */
 export interface TextRun {
   readonly text: string;
   readonly style: "plain" | "strong" | "emphasis" | "code";
@@ -8,7 +8,7 @@ export interface List {
   readonly isOrdered: boolean;
   readonly items: readonly ListItem[];
 }
-/** One item of a list, with the list that it may hold. */
+/** List item with an optional nested list. */
 export interface ListItem {
   readonly runs: readonly TextRun[];
   readonly sublist?: List;
@@ -21,7 +21,7 @@ export type Block =
 
 const ITEM_START = /^\s*(?:[-*]|(\d+)\.)\s+/;
 
-/** Headings, paragraphs, lists, quotes and tables; anything else is a paragraph. */
+/** Parse headings, paragraphs, lists, quotes and tables; anything else is a paragraph. */
 export const parseBlocks = (markdown: string): Block[] =>
   markdown
     .split(/\n\s*\n/)
@@ -55,7 +55,7 @@ const parseCells = (line: string) =>
     .split("|")
     .map((cell) => parseRuns(cell.trim()));
 
-/** A list; a line without a bullet continues the item before it, deeper bullets are a list within it. */
+/** Parse a list. A line without a bullet continues the previous item; deeper bullets form a nested list. */
 function parseList(lines: readonly string[]): List {
   const depth = indentation(lines[0]!);
   const itemLines: string[][] = [];
@@ -77,7 +77,7 @@ function parseItem(lines: readonly string[]): ListItem {
 
 const indentation = (line: string): number => line.search(/\S/);
 
-/** Words in bold, italics and code. */
+/** Parse bold, italic and code. */
 export function parseRuns(line: string): TextRun[] {
   const parts = line.split(/(\*\*[^*]+\*\*|\*[^*\s][^*]*\*|`[^`]+`)/).filter((part) => part !== "");
   return parts.map((part): TextRun => {

@@ -1,16 +1,16 @@
-/** A short message at the foot of the page, with a way back where there is one. */
+/** Short message at the bottom of the page, with an optional undo. */
 export interface Toast {
   readonly message: string;
   readonly undo: boolean;
 }
 
-/** What the page tells: to screen readers politely or at once, and to everybody as a short message. */
+/** Messages for screen readers and short visible messages. */
 export class Announcements {
   toast = $state.raw<Toast>();
-  /** Said to screen readers: politely, and at once. */
+  /** Screen reader messages: polite and assertive. */
   politeMessage = $state("");
   alertMessage = $state("");
-  protected toastTimer: ReturnType<typeof setTimeout> | undefined;
+  private toastTimer: ReturnType<typeof setTimeout> | undefined;
 
   announce(message: string): void {
     this.politeMessage = message;

@@ -4,13 +4,13 @@ interface Rectangle {
   readonly bottom: number;
 }
 
-const LINE_GAP = 3; // px under the underlines of a line
-const MARGIN_GAP = 12; // px into the margin beside the text
-const MAX_UNDERLINE_SHIFT = 18; // px by which underlines of other marks may push a mark's own down; lines are farther apart
+const LINE_GAP = 3; // px below the underlines of a line
+const MARGIN_GAP = 12; // px into the margin next to the text
+const MAX_UNDERLINE_SHIFT = 18; // px by which other underlines may lower a mark's own; lines are farther apart
 
 /**
- * The path of the line to the antecedent, as the `d` of a path: under the earlier words into the margin, along it, and under the line of
- * the mark to where that begins. On one line it runs straight below the words.
+ * Return the path to the antecedent as an SVG `d` attribute: below the earlier words, along the margin, and below the
+ * line of the mark to its start. On one line the path runs straight below the words.
  */
 export function antecedentPath(
   from: Rectangle,

@@ -1,12 +1,12 @@
 import { caretBox, textOffset, positionAt, closestSurface } from "./text-dom";
 
-/** Words selected by hand: from where to where, the caret being at `focus`. */
+/** Range selected by hand. The caret is at `focus`. */
 export interface CaretSelection {
   readonly part: string;
   readonly anchor: number;
   readonly focus: number;
 }
-/** A place in one part of a text. */
+/** Position in one part of a text. */
 export interface TextPosition {
   readonly part: string;
   readonly offset: number;
@@ -14,13 +14,13 @@ export interface TextPosition {
 
 const surfaces = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>("[data-surface]")];
 
-/** From where to where a surface shows its part. */
+/** Return the range of its part that a surface shows. */
 export const surfaceBounds = (surface: HTMLElement): [number, number] => [
   Number(surface.dataset.from),
   Number(surface.dataset.to),
 ];
 
-/** The surface that shows an offset of a part. */
+/** Return the surface that shows an offset of a part. */
 export const surfaceAt = (part: string, offset: number): HTMLElement | undefined => {
   const candidates = surfaces().filter((surface) => surface.dataset.part === part);
   return (
@@ -29,14 +29,14 @@ export const surfaceAt = (part: string, offset: number): HTMLElement | undefined
   );
 };
 
-/** Where the caret goes when it leaves a surface. */
+/** Return the caret position after it leaves a surface. */
 export function adjacentPosition(surface: HTMLElement | undefined, way: -1 | 1): TextPosition | undefined {
   const all = surfaces();
   const next = surface && all[all.indexOf(surface) + way];
   return next && { part: next.dataset.part!, offset: surfaceBounds(next)[way < 0 ? 1 : 0] };
 }
 
-/** Up, down, and the ends of a line: where the caret would be seen. */
+/** Return the caret position for up, down, and the ends of a line. */
 export function visualPosition(
   surface: HTMLElement | undefined,
   from: TextPosition,
@@ -54,7 +54,7 @@ export function visualPosition(
   return position?.surface === surface ? { part: from.part, offset: position.offset } : from;
 }
 
-/** The words that the browser has selected, when they lie in one part. */
+/** Return the browser's selection if it lies within one part. */
 export function browserSelection(): CaretSelection | undefined {
   const selection = getSelection();
   if (!selection?.anchorNode || !selection.focusNode || selection.isCollapsed) return undefined;

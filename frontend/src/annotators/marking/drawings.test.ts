@@ -8,7 +8,7 @@ const LOOKS = [
   { label: "name", title: "Name", slot: "B1", flag: "NA", key: "n" },
 ];
 
-describe("what is drawn while marking", () => {
+describe("drawings while marking", () => {
   const mark = (start: number, antecedent: Mark["antecedent"] = []): Mark => ({
     spans: [{ part: "text", start, end: start + 2 }],
     label: "word",
@@ -27,7 +27,7 @@ describe("what is drawn while marking", () => {
     expect(drawn.map(({ tone }) => tone)).toEqual(tones);
     expect(drawn.map(({ flag }) => flag)).toEqual(flags);
   });
-  test("earlier words, and marks that are offered", () => {
+  test("antecedents and offered marks", () => {
     const spans = [{ part: "text", start: 1, end: 2 }];
     expect(antecedentDrawings("marks/a", mark(5), LOOKS, "repeats")).toEqual([]);
     expect(antecedentDrawings("marks/a", mark(5, spans), LOOKS, "repeats")).toMatchObject([

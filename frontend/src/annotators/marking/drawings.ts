@@ -4,7 +4,7 @@ import type { Drawing } from "../../lib/text/pieces";
 import type { LabelLook, OfferedMark } from "../../lib/api-types";
 import { entryId, spanFromWire, type Mark, type MarkKey, type Sources } from "../work/work";
 
-/** Marks as they are drawn: those of earlier parts are faint; while earlier words are picked, all but the chosen one. */
+/** Return drawings of the marks. Marks of earlier parts are faint; in pick mode, all but the selected mark are. */
 export const markDrawings = (
   marks: readonly (readonly [MarkKey, Mark])[],
   looks: readonly LabelLook[],
@@ -26,7 +26,7 @@ export const markDrawings = (
     };
   });
 
-/** The earlier words that the chosen mark refers to. */
+/** Return drawings of the antecedent of the selected mark. */
 export function antecedentDrawings(key: MarkKey, mark: Mark, looks: readonly LabelLook[], verb: string): Drawing[] {
   if (mark.antecedent.length === 0) return [];
   const { slot, flag } = findLabelLook(looks, mark.label);
@@ -36,7 +36,7 @@ export function antecedentDrawings(key: MarkKey, mark: Mark, looks: readonly Lab
   ];
 }
 
-/** The words of other readings of the chosen mark. */
+/** Return drawings of the alternatives of the selected mark. */
 export const alternativeDrawings = (key: MarkKey, mark: Mark, looks: readonly LabelLook[]): Drawing[] =>
   (mark.alternatives ?? []).flatMap((members, at) =>
     members.map(({ spans, label }, number): Drawing => {
@@ -46,7 +46,7 @@ export const alternativeDrawings = (key: MarkKey, mark: Mark, looks: readonly La
     }),
   );
 
-/** Marks that are offered and not decided yet. */
+/** Return drawings of offered marks that are still undecided. */
 export const offerDrawings = (
   offers: readonly OfferedMark[],
   looks: readonly LabelLook[],

@@ -52,15 +52,15 @@ describe("hints", () => {
   });
 
   test.each([
-    ["Saturday", "name", []], // as the guide says already
-    ["Saturday", "number", []], // the rule is about other labels
-    ["was 30-20", "number", []], // only a whole quote
-    ["Saturday", "word", ["weekday"]], // refused before
+    ["Saturday", "name", []], // already follows the guide
+    ["Saturday", "number", []], // the rule applies to other labels
+    ["was 30-20", "number", []], // only a whole quote matches
+    ["Saturday", "word", ["weekday"]], // dismissed before
   ])("%s as %s with %j refused gives none", (words, name, refused) => {
     expect(findHint(marked(words, name), GUIDE, SOURCES, refused)).toBeUndefined();
   });
 
-  test("expressions are Python's, as far as browsers understand them", () => {
+  test("Python expressions work where browsers support them", () => {
     expect(compileRulePattern("(?i)monday")?.test("MONDAY")).toBe(true);
     expect(compileRulePattern("(?P<n>[0-9]+)")?.exec("12")?.groups?.n).toBe("12");
     expect(compileRulePattern("(?>atomic)")).toBeUndefined();

@@ -2,14 +2,14 @@ import type { Span } from "../../lib/text/pieces";
 import type { Guide, Guideline } from "../../lib/api-types";
 import { quoteSpan, type Mark, type Sources } from "../work/work";
 
-/** A rule of the guide that a mark seems to go against, with the one change it offers. */
+/** Rule of the guide that a mark seems to break, with a suggested change. */
 export interface Hint {
   readonly name: string;
   readonly say: string;
   readonly change: { readonly label: string } | { readonly spans: readonly Span[] };
 }
 
-/** The first rule that applies and was not refused before. */
+/** Return the first rule that applies and was not dismissed. */
 export function findHint(mark: Mark, guide: Guide, sources: Sources, refused: readonly string[]): Hint | undefined {
   for (const rule of guide.guidelines) {
     if (refused.includes(rule.name) || !isRuleRelevant(rule, mark)) continue;
@@ -39,7 +39,7 @@ const subspan = (span: Span, [start, end]: [number, number]): Span => ({
   end: span.start + end,
 });
 
-/** A rule's expression as the whole quote must match it; undefined for what only Python understands. */
+/** Compile a rule to match the whole quote, or return undefined if only Python supports the expression. */
 export function compileRulePattern(python: string): RegExp | undefined {
   const flags = /^\(\?([ims]+)\)/.exec(python);
   const source = python

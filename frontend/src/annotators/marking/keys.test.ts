@@ -45,10 +45,10 @@ describe("keys", () => {
     expect(textCommand(pressed, LOOKS)).toBeUndefined();
   });
 
-  test("left is onward where the text runs from right to left", () => {
+  test("left moves forward in right-to-left text", () => {
     expect(textCommand(press("ArrowLeft"), LOOKS, true)).toMatchObject({ way: 1 });
   });
-  test("letters mean nothing outside the text", () => {
+  test("letters do nothing outside the text", () => {
     expect(globalCommand(press("r"))).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import type { Key as Word } from "../../lib/catalogue";
 import type { LabelLook } from "../../lib/api-types";
 
-/** What a key asks for while the text has the focus. */
+/** Command of a key while the text has the focus. */
 export type Command =
   | {
       readonly do: "move";
@@ -17,7 +17,7 @@ export type Command =
       readonly do: "antecedent" | "add" | "gap" | "remove" | "undo" | "redo" | "finish" | "enter" | "escape" | "guide";
     };
 
-/** The parts of a KeyboardEvent that matter. */
+/** Relevant fields of a KeyboardEvent. */
 export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
@@ -40,7 +40,7 @@ const PLAIN_KEYS: Record<string, Command> = {
   "}": { do: "resize", edge: "start", way: 1 },
   "+": { do: "add" },
   "^": { do: "gap" },
-  Dead: { do: "gap" }, // where ^ waits for a letter
+  Dead: { do: "gap" }, // layouts on which ^ is a dead key
   "?": { do: "guide" },
   Delete: { do: "remove" },
   Backspace: { do: "remove" },
@@ -48,7 +48,7 @@ const PLAIN_KEYS: Record<string, Command> = {
   Escape: { do: "escape" },
 };
 
-/** Works wherever the focus is, but for fields, which have an undo of their own. */
+/** Return the command of a key that works everywhere except in fields, which have their own undo. */
 export function globalCommand(press: KeyPress): Command | undefined {
   const control = press.ctrlKey || press.metaKey;
   const key = press.key.toLowerCase();
@@ -61,7 +61,7 @@ export function globalCommand(press: KeyPress): Command | undefined {
   return undefined;
 }
 
-/** Works while the text has the focus. Letters and digits never act together with Ctrl or Alt, or while composing. */
+/** Return the command of a key in the text. Letters and digits do not act with Ctrl or Alt, or while composing. */
 export function textCommand(press: KeyPress, looks: readonly LabelLook[], rightToLeft = false): Command | undefined {
   const command = globalCommand(press);
   if (command || press.isComposing) return command;
@@ -83,7 +83,7 @@ function moveCommand(press: KeyPress, rightToLeft: boolean): Command | undefined
 }
 
 function plainCommand(press: KeyPress, looks: readonly LabelLook[]): Command | undefined {
-  if (press.metaKey || press.ctrlKey !== press.altKey) return undefined; // both together are AltGr
+  if (press.metaKey || press.ctrlKey !== press.altKey) return undefined; // Ctrl and Alt together are AltGr
   const command = PLAIN_KEYS[press.key];
   if (command) return command;
   if (press.ctrlKey) return undefined;
@@ -97,7 +97,7 @@ function plainCommand(press: KeyPress, looks: readonly LabelLook[]): Command | u
 
 const isLetter = (key: string): boolean => key.toLowerCase() !== key.toUpperCase();
 
-/** Keys and what they do, for the guide. */
+/** Keyboard shortcuts listed in the guide. */
 export const KEY_HELP: readonly (readonly [keys: readonly string[], what: Word])[] = [
   [["←", "→", "↑", "↓"], "help.move"],
   [["Ctrl ←", "Ctrl →"], "help.word"],

@@ -1,27 +1,28 @@
 import { browserSelection } from "./caret";
 import { positionAt } from "./text-dom";
 import type { Marking } from "./marking.svelte";
-import { markKey, type MarkKey } from "../work/work";
+import type { TaskState } from "../session/task-state.svelte";
+import { markKey, type MarkKey, type Work } from "../work/work";
 
 const LONG_PRESS_DELAY = 450; // ms
 const MAX_FINGER_MOVE = 10; // px that a resting finger may move
 const HOVER_DELAY = 300; // ms
 
-/** Mouse, pen and fingers on the text: select, choose, drag ends. Attach to what holds the surfaces. */
-export function attachPointerEvents(root: HTMLElement, marking: Marking): () => void {
+/** Handle mouse, pen and touch on the text: select words and marks, drag ends. Attach to the parent of surfaces. */
+export function attachPointerEvents(root: HTMLElement, current: TaskState, marking: Marking): () => void {
   let dragTo: ((x: number, y: number) => void) | undefined;
   let finger: { x: number; y: number; timer: ReturnType<typeof setTimeout> } | undefined;
   let hoverTimer: ReturnType<typeof setTimeout> | undefined;
   let isExtending = false;
   let isPressed = false;
-  let isTouchConsumed = false; // the touch that ends is not a tap on what appears under it
+  let isTouchConsumed = false; // the touch that ends must not tap what appears under it
   let isTouchOnText = false; // the last finger went down on the text
 
   const onPointerDown = (event: PointerEvent) => {
     const target = event.target as HTMLElement;
-    marking.hoverCard = undefined;
+    marking.panels.hoverCard = undefined;
     if (event.button !== 0 || !target.closest(".surface")) return;
-    marking.isPressing = isPressed = true;
+    marking.selection.isPressing = isPressed = true;
     dragTo = dragHandler(target, marking);
     if (dragTo) event.preventDefault();
     else if (event.pointerType === "touch") {
@@ -45,13 +46,13 @@ export function attachPointerEvents(root: HTMLElement, marking: Marking): () => 
     cancelLongPress();
     isExtending = isPressed = false;
     dragTo = undefined;
-    marking.isPressing = false;
+    marking.selection.isPressing = false;
   };
   const onPointerCancel = () => {
     cancelLongPress();
     isExtending = isPressed = false;
     dragTo = undefined;
-    marking.isPressing = false;
+    marking.selection.isPressing = false;
   };
   const cancelLongPress = () => {
     clearTimeout(finger?.timer);
@@ -62,11 +63,11 @@ export function attachPointerEvents(root: HTMLElement, marking: Marking): () => 
     const piece = (event.target as HTMLElement).closest<HTMLElement>("[data-surface] [data-mark]");
     if ((event.target as HTMLElement).closest(".hover")) return;
     hoverTimer = setTimeout(
-      () => (marking.hoverCard = piece ? hoverCardFor(piece, event, marking) : undefined),
+      () => (marking.panels.hoverCard = piece ? hoverCardFor(piece, event, current.work) : undefined),
       HOVER_DELAY,
     );
   };
-  /** While words are extended by finger, or an end is dragged, the page must not scroll. */
+  /** Prevent scrolling while a selection is extended by touch or an end is dragged. */
   const preventScroll = (event: TouchEvent) => {
     if ((isExtending || dragTo) && event.cancelable) event.preventDefault();
   };
@@ -76,12 +77,12 @@ export function attachPointerEvents(root: HTMLElement, marking: Marking): () => 
   };
   const hideHoverCard = () => {
     clearTimeout(hoverTimer);
-    marking.hoverCard = undefined;
+    marking.panels.hoverCard = undefined;
   };
   const recordTouch = (event: PointerEvent) => {
     isTouchOnText = event.pointerType === "touch" && (event.target as HTMLElement).closest(".surface") !== null;
   };
-  /** A finger that went down on the text presses nothing else, whatever appears under it before it is lifted. */
+  /** Ignore the click of a finger that went down on the text, even if a control appears under it. */
   const blockStrayClick = (event: MouseEvent) => {
     if (!isTouchOnText || event.detail === 0 || (event.target as HTMLElement).closest(".surface")) return;
     event.preventDefault();
@@ -113,7 +114,7 @@ export function attachPointerEvents(root: HTMLElement, marking: Marking): () => 
   };
 }
 
-/** The button was released, or a finger tapped: words were selected, or a place was clicked. */
+/** Handle the end of a press: words were selected, or a position was clicked. */
 function handleRelease(event: PointerEvent, marking: Marking): void {
   const adding = event.ctrlKey || event.metaKey;
   const selected = browserSelection();
@@ -121,12 +122,13 @@ function handleRelease(event: PointerEvent, marking: Marking): void {
   getSelection()?.removeAllRanges();
   const offered = (event.target as HTMLElement).closest?.<HTMLElement>("[data-mark^='offer-'], [data-mark*=' offer-']");
   if (selected) {
-    marking.select(selected.part, selected.anchor, selected.focus, adding);
+    if (adding) marking.picking.selectMore(selected.part, selected.anchor, selected.focus);
+    else marking.selection.select(selected.part, selected.anchor, selected.focus);
     if (place && countClicks(event) >= 3)
-      marking.selectAround(selected.part, Math.min(selected.anchor, selected.focus), "sentence");
+      marking.selection.selectAround(selected.part, Math.min(selected.anchor, selected.focus), "sentence");
   } else if (place)
-    marking.handleClick(place.surface.dataset.part!, place.offset, offered ? offerId(offered) : undefined);
-  marking.focusText();
+    marking.marks.handleClick(place.surface.dataset.part!, place.offset, offered ? offerId(offered) : undefined);
+  marking.selection.focusText();
 }
 
 const offerId = (piece: HTMLElement): string =>
@@ -136,7 +138,7 @@ const offerId = (piece: HTMLElement): string =>
     .slice("offer-".length);
 
 let lastClick = { time: 0, count: 0, x: 0, y: 0 };
-/** Clicks in a row at one place; pointer events do not count them. */
+/** Count clicks at one position, because pointer events do not. */
 function countClicks({ timeStamp, clientX, clientY }: PointerEvent): number {
   const isRepeated =
     timeStamp - lastClick.time < 500 && Math.hypot(clientX - lastClick.x, clientY - lastClick.y) < MAX_FINGER_MOVE;
@@ -144,18 +146,18 @@ function countClicks({ timeStamp, clientX, clientY }: PointerEvent): number {
   return lastClick.count;
 }
 
-/** What dragging does that begins on an end of the chosen mark, or on a handle of the selection. */
+/** Return the drag handler for an end of the selected mark or of the selection. */
 function dragHandler(target: HTMLElement, marking: Marking): ((x: number, y: number) => void) | undefined {
   const bar = target.closest<HTMLElement>("[data-bar]");
   if (bar) return barDragHandler(bar, marking);
   const handle = target.closest<HTMLElement>("[data-handle]")?.dataset.handle;
-  const { selection } = marking;
-  if (!handle || !selection) return undefined;
-  const fixedOffset = (handle === "start" ? Math.max : Math.min)(selection.anchor, selection.focus);
+  const { caret } = marking.selection;
+  if (!handle || !caret) return undefined;
+  const fixedOffset = (handle === "start" ? Math.max : Math.min)(caret.anchor, caret.focus);
   return (x, y) => {
     const place = positionAt(x, y - (handle === "start" ? -24 : 24));
-    if (place?.surface.dataset.part === selection.part && place.offset !== fixedOffset)
-      marking.select(selection.part, fixedOffset, place.offset);
+    if (place?.surface.dataset.part === caret.part && place.offset !== fixedOffset)
+      marking.selection.select(caret.part, fixedOffset, place.offset);
   };
 }
 
@@ -165,8 +167,8 @@ function barDragHandler(bar: HTMLElement, marking: Marking): (x: number, y: numb
   return (x, y) => {
     const place = positionAt(x, y);
     if (!place) return;
-    marking.dragEdge({ start, end }, edge, place.offset);
-    const now = marking.chosenMark?.spans.find((span) => (edge === "start" ? span.end === end : span.start === start));
+    marking.edits.dragEdge({ start, end }, edge, place.offset);
+    const now = marking.chosen.mark?.spans.find((span) => (edge === "start" ? span.end === end : span.start === start));
     if (now) ({ start, end } = now);
   };
 }
@@ -174,26 +176,26 @@ function barDragHandler(bar: HTMLElement, marking: Marking): (x: number, y: numb
 function handleLongPress(x: number, y: number, marking: Marking): boolean {
   const place = positionAt(x, y);
   if (!place) return false;
-  marking.selectAround(place.surface.dataset.part!, place.offset, "word");
+  marking.selection.selectAround(place.surface.dataset.part!, place.offset, "word");
   navigator.vibrate?.(10);
   return true;
 }
 
 function extendSelection(event: PointerEvent, marking: Marking): void {
   const place = positionAt(event.clientX, event.clientY);
-  const { selection } = marking;
-  if (!place || !selection || place.surface.dataset.part !== selection.part) return;
-  const low = Math.min(selection.anchor, selection.focus);
-  const high = Math.max(selection.anchor, selection.focus);
-  if (place.offset > high) marking.select(selection.part, low, place.offset);
-  if (place.offset < low) marking.select(selection.part, high, place.offset);
+  const { caret } = marking.selection;
+  if (!place || !caret || place.surface.dataset.part !== caret.part) return;
+  const low = Math.min(caret.anchor, caret.focus);
+  const high = Math.max(caret.anchor, caret.focus);
+  if (place.offset > high) marking.selection.select(caret.part, low, place.offset);
+  if (place.offset < low) marking.selection.select(caret.part, high, place.offset);
 }
 
-function hoverCardFor(piece: HTMLElement, event: PointerEvent, marking: Marking) {
+function hoverCardFor(piece: HTMLElement, event: PointerEvent, work: Work) {
   const keys = piece.dataset
     .mark!.split(" ")
     .map(markKey)
-    .filter((key): key is MarkKey => marking.work[key] !== undefined);
+    .filter((key): key is MarkKey => work[key] !== undefined);
   const box = [...piece.getClientRects()].find((each) => event.clientY >= each.top && event.clientY <= each.bottom);
   return keys.length > 0 && box ? { keys, x: event.clientX, y: box.bottom } : undefined;
 }

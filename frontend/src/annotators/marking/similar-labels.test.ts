@@ -9,7 +9,7 @@ const guide = (labels: ReturnType<typeof label>[]) =>
     looks: labels.map(({ name }) => ({ label: name, title: name[0]!.toUpperCase() + name.slice(1) })),
   }) as unknown as Pick<Guide, "labels" | "looks">;
 
-test("a kind that a rule names is nearest, and the rule tells the two apart", () => {
+test("a label that a rule names is nearest, with the rule that distinguishes them", () => {
   const all = guide([
     label("contradiction", "Cannot be true together with earlier words."),
     label("redundant", "Says earlier words again."),
@@ -20,7 +20,7 @@ test("a kind that a rule names is nearest, and the rule tells the two apart", ()
   expect(second).toEqual({ label: all.labels[1], differences: ["Says earlier words again."] });
 });
 
-test("a title inside another word names nothing", () => {
+test("a title inside another word does not match", () => {
   const all = guide([
     label("word", "One word is wrong."),
     label("number", "A number is wrong.", ["Wordy ones too."]),
@@ -29,4 +29,4 @@ test("a title inside another word names nothing", () => {
   expect(similarLabels(all, "word").flatMap(({ differences }) => differences)).not.toContain("Wordy ones too.");
 });
 
-test("an unknown label has no neighbours", () => expect(similarLabels(guide([]), "nothing")).toEqual([]));
+test("an unknown label has no similar labels", () => expect(similarLabels(guide([]), "nothing")).toEqual([]));

@@ -1,13 +1,13 @@
 import type { Guide, Label } from "../../lib/api-types";
 
-/** A kind of error that is easily taken for another, and what tells the two apart. */
+/** Label that is often confused with another, and how they differ. */
 export interface SimilarLabel {
   readonly label: Label;
-  /** Rules of either that name the other; what the other means where no rule does. */
+  /** Rules of either label that name the other, or else the definition of the other. */
   readonly differences: readonly string[];
 }
 
-/** The labels nearest to one: first those that its rules name, or that name it, then those described in like words. */
+/** Return the most similar labels: those that rules connect, then those with similar descriptions. */
 export function similarLabels(guide: Pick<Guide, "labels" | "looks">, name: string, maxCount = 2): SimilarLabel[] {
   const label = guide.labels.find((each) => each.name === name);
   if (!label) return [];
@@ -26,14 +26,14 @@ export function similarLabels(guide: Pick<Guide, "labels" | "looks">, name: stri
     .map(({ label: other, rules }) => ({ label: other, differences: rules.length > 0 ? rules : [other.gloss ?? ""] }));
 }
 
-/** Whether a rule names a label by its title, as a word of its own. */
+/** Return true if a rule names a label by its title as a whole word. */
 function isNamedIn(rule: string, title: string | undefined): boolean {
   if (!title) return false;
   const quoted = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`(?<![\\p{L}\\p{N}])${quoted}(?![\\p{L}\\p{N}])`, "u").test(rule);
 }
 
-/** How many of the longer words two descriptions share, of all they have. */
+/** Return the share of longer words that two descriptions have in common. */
 function wordOverlap(a: Label, b: Label): number {
   const [one, other] = [descriptionWords(a), descriptionWords(b)];
   const shared = [...one].filter((word) => other.has(word)).length;

@@ -1,10 +1,10 @@
-/** Between places in a text and places on the page. Only elements with `data-at` hold text. */
+/** Conversion between text offsets and positions on the page. Only elements with `data-at` contain text. */
 
-/** The surface that a node lies in: an element that shows one part, or a stretch of it. */
+/** Return the surface of a node: an element that shows one part, or a stretch of it. */
 export const closestSurface = (node: Node | null): HTMLElement | null =>
   (node instanceof Element ? node : (node?.parentElement ?? null))?.closest<HTMLElement>("[data-part]") ?? null;
 
-/** The offset in its part that a point of the page stands for. */
+/** Return the offset in its part for a point in the DOM. */
 export function textOffset(node: Node, offset: number): number | undefined {
   if (node instanceof Text) {
     const at = node.parentElement?.dataset.at;
@@ -25,7 +25,7 @@ export function textOffset(node: Node, offset: number): number | undefined {
   return offsetAfter(following);
 }
 
-/** The end of the text up to and including `node`. */
+/** Return the offset at the end of `node`. */
 function offsetAfter(node: Node): number | undefined {
   const surface = closestSurface(node);
   if (!surface) return undefined;
@@ -38,7 +38,7 @@ function offsetAfter(node: Node): number | undefined {
   return end;
 }
 
-/** The point of the page where an offset lies; the end of a piece rather than the start of the next if `early`. */
+/** Return the DOM point of an offset: the end of a piece instead of the start of the next if `early`. */
 export function domPoint(
   surface: HTMLElement,
   offset: number,
@@ -56,7 +56,7 @@ export function domPoint(
     : undefined;
 }
 
-/** The paragraph of an offset. */
+/** Return the paragraph of an offset. */
 export function paragraphAt(surface: HTMLElement, offset: number, early = false): HTMLElement | undefined {
   let found: HTMLElement | undefined;
   for (const paragraph of surface.querySelectorAll<HTMLElement>(":scope > p")) {
@@ -74,7 +74,7 @@ export interface Box {
   readonly height: number;
 }
 
-/** Where words lie, one box per line, as seen from the surface's corner. */
+/** Return the boxes of a range, one per line, relative to the surface. */
 export function rangeBoxes(surface: HTMLElement, start: number, end: number): Box[] {
   const [from, to] = [domPoint(surface, start), domPoint(surface, end, true)];
   if (!from || !to || start >= end) return [];
@@ -88,7 +88,7 @@ export function rangeBoxes(surface: HTMLElement, start: number, end: number): Bo
   return joinBoxes(boxes);
 }
 
-/** Boxes of neighbouring pieces on one line as one. */
+/** Merge boxes of adjacent pieces on one line. */
 function joinBoxes(boxes: Box[]): Box[] {
   const result: Box[] = [];
   for (const box of boxes) {
@@ -107,7 +107,7 @@ function joinBoxes(boxes: Box[]): Box[] {
   return result;
 }
 
-/** Where a caret stands, as seen from the surface's corner. */
+/** Return the position of a caret, relative to the surface. */
 export function caretBox(surface: HTMLElement, offset: number): Box | undefined {
   const point = domPoint(surface, offset) ?? domPoint(surface, offset, true);
   const corner = surface.getBoundingClientRect();
@@ -134,7 +134,7 @@ export function caretBox(surface: HTMLElement, offset: number): Box | undefined 
   };
 }
 
-/** The surface and offset under a point of the window. */
+/** Return the surface and offset under a point of the window. */
 export function positionAt(x: number, y: number): { surface: HTMLElement; offset: number } | undefined {
   const position = caretAt(x, y);
   const surface = closestSurface(position?.node ?? null);

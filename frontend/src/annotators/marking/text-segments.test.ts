@@ -23,7 +23,7 @@ describe("snapping", () => {
     expect(words(TEXT, selected, what)).toBe(expected);
   });
 
-  test("never cuts a character that is made of several", () => {
+  test("does not cut characters made of several code points", () => {
     const text = "a 👩‍👩‍👧 e\u0301 b";
     const segments = new TextSegments(text, "en");
     for (let start = 0; start < text.length; start++)
@@ -35,12 +35,12 @@ describe("snapping", () => {
       }
   });
 
-  test("finds words where there are no spaces", () => {
+  test("finds words in languages without spaces", () => {
     expect(words("渡轮早上八点离开港口", "轮", "word", "zh")).toBe("渡轮");
     expect(words("ภาษาไทยไม่มีช่องว่าง", "าษ", "word", "th").length).toBeGreaterThan(2);
   });
 
-  test("goes by the sentences that it is given", () => {
+  test("uses the given sentences", () => {
     const text = "At 5 p.m. Ann left. Ben stayed.";
     const given = new TextSegments(text, "en", [
       { start: 0, end: 19 },
@@ -52,11 +52,11 @@ describe("snapping", () => {
     expect(new TextSegments("", "en", []).snap({ start: 0, end: 0 }, "sentence")).toEqual({ start: 0, end: 0 });
   });
 
-  test("an unknown language is no obstacle", () => {
+  test("accepts an unknown language", () => {
     expect(words(TEXT, "ridg", "word", "no such language")).toBe("bridge");
   });
 
-  test("is the same when done twice", () => {
+  test("is idempotent", () => {
     const segments = new TextSegments(TEXT, "en");
     for (const what of ["word", "sentence", "character"] as Snap[])
       for (let start = 0; start < TEXT.length; start++)
@@ -72,7 +72,7 @@ describe("moving", () => {
   const bridge = { start: 4, end: 10 };
   const seen = ({ start, end }: { start: number; end: number }) => TEXT.slice(start, end);
 
-  test("the ends of a mark go word by word and come back", () => {
+  test("the ends of a mark move word by word and back", () => {
     const longer = segments.moveEdge({ start: 0, end: 3 }, "end", 1, "word");
     expect(seen(longer)).toBe("The bridge");
     expect(segments.moveEdge(longer, "end", -1, "word")).toEqual({ start: 0, end: 3 });
@@ -80,14 +80,14 @@ describe("moving", () => {
     expect(seen(segments.moveEdge({ start: 0, end: 10 }, "start", 1, "word"))).toBe("bridge");
   });
 
-  test("a mark never becomes empty, and never leaves the text", () => {
+  test("a mark never becomes empty or leaves the text", () => {
     expect(segments.moveEdge(bridge, "end", -1, "word")).toEqual(bridge);
     expect(segments.moveEdge({ start: 0, end: 3 }, "start", -1, "word")).toEqual({ start: 0, end: 3 });
     const last = { start: TEXT.length - 1, end: TEXT.length };
     expect(segments.moveEdge(last, "end", 1, "word")).toEqual(last);
   });
 
-  test("the caret stops at every character, and at every word", () => {
+  test("the caret stops at every character and at every word", () => {
     const stops = (what: Snap) => {
       const found = [0];
       while (found.at(-1)! < TEXT.length) found.push(segments.nextStop(found.at(-1)!, what));

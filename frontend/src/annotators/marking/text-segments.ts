@@ -6,11 +6,11 @@ export interface Range {
   readonly end: number;
 }
 
-/** Words, sentences and characters of one text as the reader's language has them; Chinese and Thai have no spaces. */
+/** Words, sentences and characters of one text by the rules of its language; Chinese and Thai have no spaces. */
 export class TextSegments {
   private readonly segments: Record<Snap, Pick<Intl.Segments, "containing">>;
 
-  /** `sentences` are those that the server goes by, where a label takes whole ones. */
+  /** `sentences` are those of the server, for labels that mark whole sentences. */
   constructor(
     readonly text: string,
     language: string,
@@ -23,13 +23,13 @@ export class TextSegments {
     this.segments = { character: segment("grapheme"), word: segment("word"), sentence };
   }
 
-  /** The character, word or sentence at an offset; at the end, the last one. */
+  /** Return the character, word or sentence at an offset, or the last one at the end. */
   segmentAt(offset: number, what: Snap): Range {
     const segment = this.segments[what].containing(Math.max(0, Math.min(offset, this.text.length - 1)));
     return segment ? { start: segment.index, end: segment.index + segment.segment.length } : { start: 0, end: 0 };
   }
 
-  /** The whole characters, words or sentences that a range touches, without white space around them. */
+  /** Expand a range to whole characters, words or sentences, without surrounding white space. */
   snap({ start, end }: Range, what: Snap): Range {
     if (start >= end) return this.snapCaret(start);
     if (what === "character") return this.coveringRange(start, end, what);
@@ -38,27 +38,27 @@ export class TextSegments {
     return this.trimSpace(this.coveringRange(inner.start, inner.end, what));
   }
 
-  /** Where a caret may stand: never inside a character. */
+  /** Return the caret stops, which are never inside a character. */
   snapCaret(offset: number): Range {
     const at = offset >= this.text.length ? this.text.length : this.segmentAt(offset, "character").start;
     return { start: at, end: at };
   }
 
-  /** The next stop of the caret. */
+  /** Return the next caret stop. */
   nextStop(offset: number, what: Snap): number {
     if (offset >= this.text.length) return this.text.length;
     const { end } = this.segmentAt(offset, what);
     return what === "word" && this.isSpace(end) ? this.skipSpace(end) : end;
   }
 
-  /** The stop before. */
+  /** Return the previous caret stop. */
   previousStop(offset: number, what: Snap): number {
     if (offset <= 0) return 0;
     const { start } = this.segmentAt(offset - 1, what);
     return what === "word" && this.isSpace(start) && start > 0 ? this.segmentAt(start - 1, what).start : start;
   }
 
-  /** A range with one edge moved by one character, word or sentence; it never becomes empty. */
+  /** Move one edge of a range by a character, word or sentence. The range never becomes empty. */
   moveEdge(range: Range, edge: "start" | "end", way: -1 | 1, what: Snap): Range {
     const { start, end } = range;
     const probes = {
@@ -96,7 +96,7 @@ export class TextSegments {
   }
 }
 
-/** A text cut where sentences begin; white space goes with the sentence before it. */
+/** Split a text where sentences begin. White space belongs to the sentence before it. */
 function sentenceSegments(text: string, sentences: readonly Range[]): Pick<Intl.Segments, "containing"> {
   const starts = [0, ...sentences.slice(1).map(({ start }) => start), text.length];
   return {
@@ -113,6 +113,6 @@ function supportedLocale(language: string): string | undefined {
   try {
     return Intl.Segmenter.supportedLocalesOf(language)[0];
   } catch {
-    return undefined; // not the name of a language: the browser's own rules
+    return undefined; // not a valid language code; use the browser's default
   }
 }

@@ -7,12 +7,12 @@ import type { Session } from "../session/session.svelte";
 
 interface CheckResult {
   readonly task: string;
-  /** What was answered when it was compared. */
+  /** Answers at the time of the check. */
   readonly work: Work;
   readonly solution: Feedback;
 }
 
-/** Comparing answers with the solution before they are handed in, as often as somebody likes. */
+/** Comparison of answers with the solution before submission, any number of times. */
 export class AnswerCheck {
   private lastCheck = $state.raw<CheckResult>();
   private revealedTask = $state<string>();
@@ -20,43 +20,43 @@ export class AnswerCheck {
   constructor(private readonly session: Session) {}
 
   readonly currentCheck: CheckResult | undefined = $derived.by(() =>
-    this.lastCheck?.task === this.session.task?.id ? this.lastCheck : undefined,
+    this.lastCheck?.task === this.session.current.task?.id ? this.lastCheck : undefined,
   );
-  /** Whether the right answers were asked for. */
+  /** True if the correct answers were requested. */
   readonly isRevealed = $derived.by(
-    () => this.revealedTask !== undefined && this.revealedTask === this.session.task?.id,
+    () => this.revealedTask !== undefined && this.revealedTask === this.session.current.task?.id,
   );
   /** Parts, and `answers` for the whole text, that differed and were not changed since. */
   readonly differingKeys: readonly string[] = $derived.by(() => {
     const { currentCheck, session } = this;
     if (!currentCheck) return [];
-    const { work } = session.state;
+    const { work } = session.current.state;
     return [...Object.keys(currentCheck.solution.units).map((id) => `units/${id}` as const), "answers" as const].filter(
       (key) =>
         work[key] === currentCheck.work[key] && !hasRightAnswers(givenAnswers(work, key), this.rightAnswers(key)),
     );
   });
-  /** All was right when it was compared, or the right answers were looked at: one may go on. */
+  /** True if all answers were correct or the solution was shown, so that the annotator can continue. */
   readonly canContinue = $derived.by(() => {
     const { currentCheck } = this;
     return (
       this.isRevealed ||
-      (currentCheck !== undefined && this.differingKeys.length === 0 && this.session.state.work === currentCheck.work)
+      (currentCheck !== undefined && this.differingKeys.length === 0 && this.session.current.work === currentCheck.work)
     );
   });
 
-  /** Whether a part was right when it was compared, and was not changed since. */
+  /** Return true if a part was correct when checked and has not changed since. */
   isRight(key: UnitKey | "answers"): boolean {
     const { currentCheck } = this;
     return (
       currentCheck !== undefined &&
       Object.keys(this.rightAnswers(key)).length > 0 &&
-      this.session.state.work[key] === currentCheck.work[key] &&
+      this.session.current.work[key] === currentCheck.work[key] &&
       !this.differingKeys.includes(key)
     );
   }
 
-  /** The right answers about a part, or about the whole text. */
+  /** Return the correct answers for a part or for the whole text. */
   rightAnswers(key: UnitKey | "answers"): Answers {
     if (!this.currentCheck) return {};
     return key === "answers"
@@ -66,15 +66,15 @@ export class AnswerCheck {
 
   async compareAnswers(marking: Marking): Promise<void> {
     const right = this.currentCheck?.solution ?? (await this.session.fetchRightAnswers());
-    if (!right) return marking.announceAlert(t("verifyLater"));
-    this.lastCheck = { task: this.session.task!.id, work: this.session.state.work, solution: right };
+    if (!right) return marking.announcements.announceAlert(t("verifyLater"));
+    this.lastCheck = { task: this.session.current.task!.id, work: this.session.current.work, solution: right };
     const n = this.differingKeys.length;
-    marking.announce(n === 0 ? t("allRight") : t("differing", { n }));
+    marking.announcements.announce(n === 0 ? t("allRight") : t("differing", { n }));
   }
 
-  /** Show the right answers. */
+  /** Show the correct answers. */
   revealAnswers(): void {
-    this.revealedTask = this.session.task?.id;
+    this.revealedTask = this.session.current.task?.id;
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { page } from "../work/fixtures";
 import { Drafts, type Draft } from "./drafts";
 
-describe("drafts of pages", () => {
+describe("page drafts", () => {
   const draft: Draft = { answers: { age: 30 }, active: 2 };
   const storage = () => {
     const kept = new Map<string, string>();
@@ -12,7 +12,7 @@ describe("drafts of pages", () => {
       removeItem: (name: string) => void kept.delete(name),
     } as unknown as Storage;
   };
-  test("are kept for one person and one step, until struck out", () => {
+  test("are stored per person and step until deleted", () => {
     const device = storage();
     expect(new Drafts(device).write("a", "survey", draft)).toBe(true);
     expect(new Drafts(device).read("a", "survey")).toEqual(draft);
@@ -20,7 +20,7 @@ describe("drafts of pages", () => {
     new Drafts(device).remove("a", "survey");
     expect(new Drafts(device).read("a", "survey")).toBeUndefined();
   });
-  test("stay in memory where the device has no room, and nothing breaks on what is not ours", () => {
+  test("stay in memory if storage is full, and ignore foreign data", () => {
     const full = {
       ...storage(),
       setItem: () => {

@@ -1,16 +1,16 @@
 import type { Answers } from "../../lib/api-types";
 
-/** What the device keeps of a page until the server knows that it is done. */
+/** Page draft stored in the browser until the server has it. */
 export interface Draft {
   readonly answers: Answers;
   readonly active: number;
-  /** Set once the page was done: the same however often it is sent. */
+  /** Set when the page is submitted. Retries use the same ID. */
   readonly change?: string;
 }
 
 const PREFIX = "finecomb/step/";
 
-/** Drafts of pages, one for each step of each person; in memory where the device keeps nothing. */
+/** Page drafts, one per step and person. They stay in memory if the browser has no storage. */
 export class Drafts {
   private readonly memory = new Map<string, string>();
 
@@ -22,11 +22,11 @@ export class Drafts {
     try {
       return stored ? (JSON.parse(stored) as Draft) : undefined;
     } catch {
-      return undefined; // written by something else
+      return undefined; // written by other code
     }
   }
 
-  /** Whether it is kept beyond this page. */
+  /** True if the draft survives closing the page. */
   write(annotator: string, step: string, draft: Draft): boolean {
     const [name, serialized] = [storageKey(annotator, step), JSON.stringify(draft)];
     this.memory.set(name, serialized);

@@ -42,7 +42,7 @@ const feedback = (more: Partial<Feedback> = {}): Feedback => ({
   ...more,
 });
 
-describe("how an exercise went", () => {
+describe("graded exercise", () => {
   const TEXT = "😀 one two three";
   const done = task(TEXT, {
     marks: [
@@ -56,7 +56,7 @@ describe("how an exercise went", () => {
     LOOKS,
   );
 
-  test("found is where it was marked, missed where it lies, extra what found nothing", () => {
+  test("found marks lie at the annotator's span, missed marks at the solution's, and extra marks match no error", () => {
     expect(found.map(({ kind, quote, points }) => [kind, quote, points])).toEqual([
       ["found", "one", 4],
       ["missed", "two", 0],
@@ -64,7 +64,7 @@ describe("how an exercise went", () => {
     ]);
     expect(found[0]).toMatchObject({ why: "Yes.", look: { flag: "WO" }, spans: [{ start: 3, end: 6 }] });
   });
-  test("each kind is drawn in its own way", () => {
+  test("each outcome has its own drawing", () => {
     const flags = { found: (f: string) => `✓ ${f}`, missed: (f: string) => `- ${f}`, extra: (f: string) => `+ ${f}` };
     expect(gradedDrawings(found, found[0]!.id, flags).map(({ kind, flag, tone }) => [kind, flag, tone])).toEqual([
       ["mark", "✓ WO", "chosen"],
@@ -72,7 +72,7 @@ describe("how an exercise went", () => {
       ["extra", "+ NA", "rest"],
     ]);
   });
-  test("flags that would lie over each other say the kind alone", () => {
+  test("overlapping flags show the label only", () => {
     const text = "a battle of 15-11 in the second half";
     const solutions = [solved(12, 14), solved(15, 17), solved(25, 31)];
     const missed = gradeMarks(task(text), feedback({ solutions }), LOOKS);
@@ -80,10 +80,10 @@ describe("how an exercise went", () => {
     const flags = { found: same, missed: (flag: string) => `missed · ${flag}`, extra: same };
     expect(gradedDrawings(missed, undefined, flags).map(({ flag }) => flag)).toEqual(["WO", "WO", "missed · WO"]);
   });
-  test("points are told to a tenth", () => {
+  test("points are rounded to a tenth", () => {
     expect([roundPoints(100 / 13), roundPoints(4)]).toEqual([7.7, 4]);
   });
-  test("known answers stand beside those given", () => {
+  test("correct answers are paired with given answers", () => {
     const kind = question("kind", { options: [{ value: 1, title: "One", gloss: "", group: "", aliases: [] }] });
     expect(compareAnswers([kind, question("other")], { kind: 2 }, { kind: 1 })).toEqual([
       { ask: "kind?", given: "2", right: "One", isSame: false },

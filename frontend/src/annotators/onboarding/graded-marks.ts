@@ -4,7 +4,7 @@ import type { Answer, Answers, Feedback, LabelLook, Question, Task } from "../..
 import { answerText } from "../../lib/questions/options";
 import { entryFromWire, markKey, taskSources, spanFromWire, quoteSpans, type Mark } from "../work/work";
 
-/** A known error or a mark of one's own, after grading. */
+/** Known error or own mark after grading. */
 export interface GradedMark {
   readonly id: string;
   readonly kind: "found" | "missed" | "extra";
@@ -13,13 +13,13 @@ export interface GradedMark {
   readonly quote: string;
   readonly why: string;
   readonly points: number;
-  /** Where the solution lies; of an extra mark nowhere. */
+  /** Span of the solution; empty for an extra mark. */
   readonly solutionSpans: readonly Span[];
-  /** The solution's words where one's own mark has others; empty where they are the same. */
+  /** Words of the solution if they differ from the annotator's; otherwise empty. */
   readonly solutionQuote: string;
 }
 
-/** How an exercise went, mark by mark, in the order of the text. */
+/** Return the graded marks of an exercise in text order. */
 export function gradeMarks(task: Task, feedback: Feedback, looks: readonly LabelLook[]): GradedMark[] {
   const sources = taskSources(task);
   const own = new Map(
@@ -57,7 +57,7 @@ export function gradeMarks(task: Task, feedback: Feedback, looks: readonly Label
 
 const DRAWING_KINDS = { found: "mark", missed: "missed", extra: "extra" } as const;
 
-/** What is drawn into the text: found as usual with a tick, missed outlined, extra hatched. */
+/** Return drawings: found marks with a tick, missed marks outlined, extra marks hatched. */
 export const gradedDrawings = (
   marks: readonly GradedMark[],
   chosen: string | undefined,
@@ -81,10 +81,10 @@ interface FlaggedMark {
   readonly flag: string;
 }
 
-/** How many characters of the text a flag takes: its letters are about two thirds as wide. */
+/** Return the width of a flag in characters; its letters are about two thirds as wide. */
 const flagWidth = (flag: string): number => flag.length * 0.7 + 1;
 
-/** Whether the flag of one of two marks reaches the beginning of the other. */
+/** Return true if the flag of one mark would reach the start of another. */
 const doFlagsCollide = (a: FlaggedMark, b: FlaggedMark): boolean =>
   a.mark.spans.some((one) =>
     b.mark.spans.some(
@@ -93,17 +93,17 @@ const doFlagsCollide = (a: FlaggedMark, b: FlaggedMark): boolean =>
     ),
   );
 
-/** What a found error brought, to a tenth of a point. */
+/** Return the points for a found error, to a tenth of a point. */
 export const roundPoints = (points: number): number => Math.round(points * 10) / 10;
 
-/** One's own marks: what was found and what was extra. */
+/** Return the annotator's marks: found and extra. */
 export const ownMarks = (marks: readonly GradedMark[]): GradedMark[] => marks.filter(({ kind }) => kind !== "missed");
 
-/** The solution at its own places: what was found and what was missed. */
+/** Return the marks of the solution: found and missed. */
 export const solutionMarks = (marks: readonly GradedMark[]): GradedMark[] =>
   marks.filter(({ kind }) => kind !== "extra").map((mark) => ({ ...mark, spans: mark.solutionSpans }));
 
-/** A question whose right answer is known, with what was answered, both in words. */
+/** Question with a known answer and the answer given, both as text. */
 export interface AnswerComparison {
   readonly ask: string;
   readonly given: string;
@@ -111,7 +111,7 @@ export interface AnswerComparison {
   readonly isSame: boolean;
 }
 
-/** Answers beside the right ones. */
+/** Return the given answers paired with the correct ones. */
 export const compareAnswers = (questions: readonly Question[], given: Answers, right: Answers): AnswerComparison[] =>
   questions.flatMap((question) => {
     const known = right[question.name];
@@ -121,7 +121,7 @@ export const compareAnswers = (questions: readonly Question[], given: Answers, r
     return [{ ask: question.ask, given: words(own), right: words(known), isSame: isSameAnswer(own, known) }];
   });
 
-/** Whether every known answer was given. */
+/** Return true if every known answer was given. */
 export const hasRightAnswers = (given: Answers, right: Answers): boolean =>
   Object.entries(right).every(([name, known]) => isSameAnswer(given[name], known));
 

@@ -7,31 +7,31 @@ import { t } from "../../lib/catalogue";
 import { newId } from "../sync/ids";
 import { retryDelay } from "../sync/sender";
 
-/** Whoever shows the pages. */
+/** Owner of the pages. */
 export interface OnboardingHost {
   readonly api: Api;
   activeSeconds(): number;
-  /** The server knows that the page is done, or says that it is no longer the one to do. */
+  /** Called when the server has accepted the page, or reports that it is no longer current. */
   onStepDone(): Promise<void>;
 }
 
 const EMPTY_DRAFT: Draft = { answers: {}, active: 0 };
-/** The page is not the present one any more: what comes now is asked for instead. */
+/** Called when the page is no longer current, to load the current one. */
 const OUTDATED_PAGE_CODES = ["not-found", "conflict", "finished"];
 
-/** A page on the way to the work. What is answered is kept on the device until the server has it. */
+/** Onboarding page. Its answers are stored in the browser until the server has them. */
 export class Onboarding {
   page = $state.raw<Page>();
   draft = $state.raw<Draft>(EMPTY_DRAFT);
-  /** Done here, and on its way to the server. */
+  /** True after submission, until the server has accepted the page. */
   isSending = $state(false);
-  /** When the next attempt is made, as `Date.now()` has it. */
+  /** Time of the next attempt, in the units of `Date.now()`. */
   retryAt = $state<number>();
-  /** Why the server did not take it, in its words. */
+  /** Reason given by the server for a rejection. */
   problem = $state.raw<ErrorResponse>();
-  /** A question that should be looked at. */
+  /** Question that should get attention. */
   highlightedQuestion = $state<string>();
-  /** Whether the draft survives the page. */
+  /** True if the draft survives closing the page. */
   isPersistent = $state(true);
 
   readonly questions: readonly Question[] = $derived.by(() =>
@@ -48,7 +48,7 @@ export class Onboarding {
 
   constructor(private readonly host: OnboardingHost) {}
 
-  /** Put a page up with what was answered so far; the active seconds spent on it before. */
+  /** Show a page with its draft answers and the active seconds spent on it before. */
   showPage(page: Page, annotator: string): number {
     clearTimeout(this.timer);
     this.annotator = annotator;
@@ -60,7 +60,7 @@ export class Onboarding {
     return this.draft.active;
   }
 
-  /** Send a page that was done before the window was closed. */
+  /** Send a page that was submitted before the window was closed. */
   async resumeSending(): Promise<void> {
     if (this.draft.change !== undefined) await this.sendPage();
   }
@@ -72,7 +72,7 @@ export class Onboarding {
     this.saveDraft({ ...this.draft, answers });
   }
 
-  /** Send a guess; the page comes back with the answer. */
+  /** Send a guess and show the returned page with the answer. */
   async sendGuess(guess: Answer | undefined): Promise<void> {
     if (this.isSending || !this.page) return;
     const step = this.page.step;
@@ -91,7 +91,7 @@ export class Onboarding {
     }
   }
 
-  /** Say that the page is done; if an answer is missing, go there instead. */
+  /** Submit the page, or go to the first missing answer. */
   async finishPage(): Promise<void> {
     if (this.isSending || !this.page) return;
     this.highlightedQuestion = this.missingQuestions[0]?.name;
@@ -100,7 +100,7 @@ export class Onboarding {
     await this.sendPage();
   }
 
-  /** Try again now. */
+  /** Retry now. */
   retryNow(): void {
     if (this.retryAt !== undefined) void this.sendPage();
   }
@@ -132,7 +132,7 @@ export class Onboarding {
   private async leavePage(step: string): Promise<void> {
     this.drafts.remove(this.annotator, step);
     await this.host.onStepDone();
-    if (this.page?.step === step) this.isSending = false; // nothing else came: the page may be tried again
+    if (this.page?.step === step) this.isSending = false; // the server sent no other page, so that this one can be retried
   }
 
   private scheduleRetry(): void {

@@ -5,7 +5,7 @@ import { page, question } from "../work/fixtures";
 import { Onboarding, type OnboardingHost } from "./onboarding.svelte";
 import { SolutionBookmark } from "./solution-bookmark";
 
-/** A device, a server, and somebody who walks. */
+/** Browser storage, a server and an annotator. */
 const kept = new Map<string, string>();
 const device = {
   getItem: (name: string) => kept.get(name) ?? null,
@@ -45,7 +45,7 @@ function at(survey = SURVEY): Onboarding {
   return onboarding;
 }
 
-test("what is missing is led to, and nothing is sent", async () => {
+test("a missing answer gets the focus and prevents sending", async () => {
   const onboarding = at();
   onboarding.setAnswer("age", "30");
   await onboarding.finishPage();
@@ -54,7 +54,7 @@ test("what is missing is led to, and nothing is sent", async () => {
   expect(onboarding.highlightedQuestion).toBeUndefined();
 });
 
-test("answers are kept on the device until the server has them, and then struck out", async () => {
+test("answers are stored until the server has them, then deleted", async () => {
   at().setAnswer("age", "30");
   const onboarding = at(); // after a reload
   expect(onboarding.draft).toMatchObject({ answers: { age: "30" }, active: 7 });
@@ -64,7 +64,7 @@ test("answers are kept on the device until the server has them, and then struck 
   expect([server.onStepDone.mock.calls.length, kept.size]).toEqual([1, 0]);
 });
 
-test("a page that could not be sent is sent again, also by the next window, as the same change", async () => {
+test("a page that could not be sent is retried with the same ID, also by the next window", async () => {
   server.answers = [gone];
   const onboarding = at(page("intro", { kind: "intro" }));
   await onboarding.finishPage();
@@ -77,10 +77,10 @@ test("a page that could not be sent is sent again, also by the next window, as t
   await again.resumeSending();
   expect(new Set(server.got.map(([, { change }]) => change)).size).toBe(1);
   expect(server.onStepDone).toHaveBeenCalledOnce();
-  onboarding.showPage(page("other"), "a"); // lets go of the timer
+  onboarding.showPage(page("other"), "a"); // clears the timer
 });
 
-test("a page that was done elsewhere leads on; any other refusal is said and can be tried again", async () => {
+test("a page submitted elsewhere is skipped; other rejections are shown and can be retried", async () => {
   server.answers = [refuse("refused"), refuse("not-found")];
   const onboarding = at(page("intro", { kind: "intro" }));
   await onboarding.finishPage();
@@ -93,7 +93,7 @@ test("a page that was done elsewhere leads on; any other refusal is said and can
   expect([onboarding.problem, server.onStepDone.mock.calls.length]).toEqual([undefined, 1]);
 });
 
-test("a guess is sent before the answer comes, and a refused one is said", async () => {
+test("a guess is sent before the answer arrives, and a rejection is shown", async () => {
   const answered = page("examples-1", { kind: "examples", is_open: true, guess: 4 });
   server.answers = [refuse("refused"), () => answered];
   const onboarding = at(page("examples-1", { kind: "examples" }));
@@ -103,7 +103,7 @@ test("a guess is sent before the answer comes, and a refused one is said", async
   expect([onboarding.problem, onboarding.page]).toEqual([undefined, answered]);
 });
 
-test("which solution is looked at is one person's own", () => {
+test("the solution bookmark is stored per annotator", () => {
   new SolutionBookmark(device).write("a", "t1");
   expect([
     new SolutionBookmark(device).read("a"),

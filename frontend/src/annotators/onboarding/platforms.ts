@@ -5,7 +5,7 @@ const PLATFORMS: readonly (readonly [RegExp, string])[] = [
   [/(^|\.)mturk\.com$/, "Mechanical Turk"],
 ];
 
-/** What the place is called that somebody goes back to; its host where it has no name. Only web addresses count. */
+/** Return the name of the return site, or else its host. Only web addresses are accepted. */
 export function platformName(back: Ending["back"]): string | undefined {
   if (!/^https?:\/\//.test(back)) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** Which solution somebody is looking at, so that a reload leads back to it. */
+/** Bookmark of the open solution, so that a reload returns to it. */
 export class SolutionBookmark {
   constructor(private readonly storage: Storage | undefined) {}
 
@@ -9,7 +9,7 @@ export class SolutionBookmark {
     try {
       this.storage?.setItem(storageKey(annotator), task);
     } catch {
-      // no room: a reload leads on to the next exercise
+      // storage is full; a reload continues with the next exercise
     }
   }
   remove(annotator: string): void {

@@ -1,7 +1,7 @@
 import type { Guide, Task } from "../../lib/api-types";
 import { isNamedByPosition, renameByPosition } from "../../lib/questions/options";
 
-/** What is asked of a text: what the protocol asks, or only the question of its own that a multiple-choice text has. */
+/** Return the guide for a text: that of the protocol, or only its own question for a multiple-choice text. */
 export function taskGuide(guide: Guide, task: Task | undefined): Guide {
   const question = task?.practice?.question;
   if (!question)
@@ -10,7 +10,7 @@ export function taskGuide(guide: Guide, task: Task | undefined): Guide {
   return { ...guide, ...nothing, document_questions: [{ ...question, name: "answer" }] };
 }
 
-/** What is asked of a pair whose texts are called by their places. */
+/** Return the guide for a pair, with its texts named by position. */
 const pairGuide = (guide: Guide): Guide => ({
   ...guide,
   document_questions: guide.document_questions.map(renameByPosition),

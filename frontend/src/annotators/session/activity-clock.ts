@@ -2,27 +2,27 @@ import { pauseActivity, recordActivity, type Activity } from "../sync/activity";
 
 const ACTIVITY_EVENTS = ["keydown", "pointerdown", "pointermove", "wheel", "scroll"] as const;
 
-/** Counts the seconds that somebody is active with what is shown. */
+/** Clock of the active seconds spent on the visible text. */
 export class ActivityClock {
   private activity: Activity = { seconds: 0, last: undefined };
 
-  /** Seconds counted up to the last sign of life. */
+  /** Seconds counted up to the last activity. */
   get seconds(): number {
     return this.activity.seconds;
   }
 
-  /** Begin with the seconds spent before. */
+  /** Start with the seconds spent before. */
   start(seconds: number): void {
     this.activity = { seconds, last: Date.now() };
   }
 
-  /** Active seconds so far, to a tenth; asking is a sign of life. */
+  /** Return the active seconds, to a tenth. The call counts as activity. */
   read(): number {
     this.recordActivity();
     return Math.round(this.activity.seconds * 10) / 10;
   }
 
-  /** Take keys, pointers and scrolling as signs of life; `onhide` is called when the page is hidden or comes back. */
+  /** Count keys, pointers and scrolling as activity; call `onhide` when the page is hidden or shown again. */
   watch(onhide: () => void): void {
     for (const type of ACTIVITY_EVENTS)
       addEventListener(type, () => this.recordActivity(), { passive: true, capture: true });

@@ -1,35 +1,32 @@
-import { ServerError } from "../../lib/api";
+import { Api, ServerError } from "../../lib/api";
 import type {
-  TaskSummary,
   Code,
   Ending,
   Entry,
   Feedback,
-  Me,
   NextResponse,
   ErrorResponse,
   SaveResponse,
   Task,
   Welcome,
 } from "../../lib/api-types";
-import { updateWork } from "../work/update-work";
 import { entryFromWire, applyPatch, taskSources, workFromWire, type EntryKey, type Patch } from "../work/work";
-import { openTabChannel, type TabMessage } from "../sync/tab-channel";
+import { type TabMessage } from "../sync/tab-channel";
 import { newId } from "../sync/ids";
-import { Journal } from "../sync/journal";
 import { EMPTY_OUTBOX, mergeVersions, unsentBodies, type Outbox } from "../sync/outbox";
-import { Sender } from "../sync/sender";
-import { openStore } from "../sync/store";
 import { deviceStorage } from "../../lib/device-storage";
 import { Onboarding } from "../onboarding/onboarding.svelte";
 import { SolutionBookmark } from "../onboarding/solution-bookmark";
 
+import { Account } from "./account.svelte";
+import { ActivityClock } from "./activity-clock";
+import { PartNavigation } from "./part-navigation.svelte";
+import { SyncConnection } from "./sync-connection";
+import { TaskChanges } from "./task-changes";
 import { taskEntries, taskVersions } from "./task-entries";
-import { TaskSaving } from "./task-saving.svelte";
+import { TaskState } from "./task-state.svelte";
 
-const VISITED_STORAGE_KEY = "finecomb-visited";
-
-/** What is on the screen: before the study, on the way, at work, or why there is nothing to do. */
+/** Current screen: consent, onboarding, work, or the reason why there is nothing to do. */
 export type Screen =
   | "loading"
   | "join"
@@ -45,50 +42,71 @@ export type Screen =
   | "ended"
   | "unreachable";
 
-/** An exercise that was handed in, with its solution. */
+/** Submitted exercise with its solution. */
 export interface GradedExercise {
   readonly task: Task;
   readonly feedback: Feedback;
 }
 
 const RETRY_DELAY = 4000; // ms
-/** Problems that pass by themselves. */
+/** Problems that are temporary. */
 const TEMPORARY_CODES: readonly Code[] = ["failed", "too-many"];
-/** Screens that stay while the server cannot be reached. */
+/** Screens that stay visible while the server cannot be reached. */
 const SCREENS_USABLE_OFFLINE: readonly Screen[] = ["task", "step", "feedback"];
 
-/** Who is signed in, and which page they are at. */
-export class Session extends TaskSaving {
+/** Session of an annotator: the current page, and how to get from one page to the next. */
+export class Session {
   page = $state<Screen>("loading");
   welcome = $state.raw<Welcome>();
-  /** A problem that is about the whole page, in the server's words. */
+  /** Problem that concerns the whole page, in the words of the server. */
   problem = $state.raw<ErrorResponse>();
-  /** How somebody's part ended who does not agree to take part. */
+  /** Ending shown to a person who declined to take part. */
   ending = $state.raw<Ending>();
-  /** An exercise that is looked at after it was handed in. */
+  /** Submitted exercise that is being reviewed. */
   gradedExercise = $state.raw<GradedExercise>();
-  /** The server does not answer for the moment; it is asked again every few seconds. */
+  /** True while the server is not responding; it is polled every few seconds. */
   isStalled = $state(false);
-  readonly onboarding = new Onboarding(this);
+  /** True while another tab shows the same study. */
+  isOpenElsewhere = $state(false);
+
+  private readonly api = new Api();
+  private readonly clock = new ActivityClock();
+  private readonly connection = new SyncConnection(this.api);
+  readonly account = new Account(this.api);
+  readonly current = new TaskState(this.account);
+  readonly changes = new TaskChanges(this.current, this.connection, this.clock);
+  readonly navigation = new PartNavigation(this.api, this.current, this.changes, this.clock);
+  readonly onboarding = new Onboarding({
+    api: this.api,
+    activeSeconds: () => this.clock.read(),
+    onStepDone: () => this.onStepDone(),
+  });
   private readonly bookmark = new SolutionBookmark(deviceStorage());
   private submittedTask: string | undefined;
 
-  /** Begin: open the store, see who is signed in, show the text they are at. */
+  /** Open the store, sign in, and show the current text. */
   async start(): Promise<void> {
-    this.store = await openStore();
-    this.sender = new Sender(this.store, this.api, this, () => this.signIn(), newId, new Journal(deviceStorage()));
-    await this.sender.recoverJournal();
-    this.broadcast = openTabChannel((message) => this.receiveMessage(message));
-    this.broadcast({ type: "hello" });
-    addEventListener("online", () => (this.sender.sendNow(), this.onboarding.retryNow()));
-    addEventListener("offline", () => void this.sender.reportStatus());
+    const { connection } = this;
+    await connection.open(
+      {
+        setSaving: (saving) => (this.current.saving = saving),
+        onSaved: (task, key) => this.navigation.onSaved(task, key),
+        onFinished: (task) => this.onFinished(task),
+        onIncomplete: (task, missing) => this.changes.onIncomplete(task, missing),
+      },
+      () => this.account.signIn(),
+      (message) => this.receiveMessage(message),
+    );
+    connection.broadcast({ type: "hello" });
+    addEventListener("online", () => (connection.sender.sendNow(), this.onboarding.retryNow()));
+    addEventListener("offline", () => void connection.sender.reportStatus());
     addEventListener("pageshow", (event) => event.persisted && this.page !== "join" && void this.resumeWork());
-    this.clock.watch(() => this.saveLocalState());
+    this.clock.watch(() => this.changes.saveLocalState());
     if (location.pathname.startsWith("/join/")) await this.showWelcome();
     else await this.resumeWork();
   }
 
-  /** Show what the link opens. */
+  /** Show the first page of the link. */
   async showWelcome(): Promise<void> {
     await this.runRequest(async () => {
       this.welcome = await this.api.get<Welcome>(joinPath());
@@ -97,7 +115,7 @@ export class Session extends TaskSaving {
     if (this.problem) this.page = "join";
   }
 
-  /** Follow the link that was opened; `code` is the one shown in the browser in which somebody began. */
+  /** Follow the opened link. `code` is shown in the browser where the annotator started. */
   async joinStudy(code = ""): Promise<void> {
     await this.runRequest(async () => {
       await this.api.post(joinPath("", code));
@@ -106,7 +124,7 @@ export class Session extends TaskSaving {
     });
   }
 
-  /** Do not take part: nothing is kept. */
+  /** Decline to take part; no data is stored. */
   async declineStudy(): Promise<void> {
     await this.runRequest(async () => {
       this.ending = await this.api.post<Ending>(joinPath("/decline"));
@@ -114,46 +132,47 @@ export class Session extends TaskSaving {
     });
   }
 
-  /** Show what somebody is at, or why there is nothing. */
+  /** Show the current page or text, or the reason why there is none. */
   async resumeWork(): Promise<void> {
     await this.runRequest(async () => {
-      await this.signIn();
-      this.sender.sendNow();
-      const solutionTask = this.bookmark.read(this.me!.annotator);
+      await this.account.signIn();
+      this.connection.sender.sendNow();
+      const solutionTask = this.bookmark.read(this.account.me!.annotator);
       if (solutionTask) await this.showSolution(solutionTask);
       else await this.showNext();
     });
   }
 
-  /** The next page or text. */
+  /** Load the next page or text. */
   async showNext(): Promise<void> {
     await this.runRequest(async () => {
-      const before = await this.store.readOutboxes();
+      const before = await this.connection.store.readOutboxes();
       const { task, page, why } = await this.api.post<NextResponse>("/api/next");
       if (task) return this.showTask(task, before.get(task.id));
-      await this.signIn();
-      this.task = this.gradedExercise = undefined;
+      await this.account.signIn();
+      this.current.setTask(undefined);
+      this.gradedExercise = undefined;
       if (page) return this.showStep(page);
-      if (this.me?.ending || why === "all-done" || why === "screened-out") this.page = "end";
+      if (this.account.me?.ending || why === "all-done" || why === "screened-out") this.page = "end";
       else this.page = why === "paused" || why === "closed" || why === "ended" ? why : "none-now";
     });
   }
 
-  /** An exercise that was handed in, with its solution. */
+  /** Return a submitted exercise with its solution. */
   async showSolution(id: string): Promise<void> {
     await this.runRequest(async () => {
       const exercise = await this.fetchSolution(id).catch((error: unknown) => {
-        if (error instanceof ServerError) return undefined; // not ours, or of an earlier study on this device
+        if (error instanceof ServerError) return undefined; // not this annotator's, or from an earlier study on this device
         throw error;
       });
       if (!exercise) return this.leaveSolution();
       this.gradedExercise = exercise;
-      this.bookmark.write(this.me!.annotator, id);
+      this.bookmark.write(this.account.me!.annotator, id);
       this.page = "feedback";
     });
   }
 
-  /** An exercise with its solution, to be looked at. */
+  /** Show an exercise with its solution. */
   async fetchSolution(id: string): Promise<GradedExercise> {
     const [task, feedback] = await Promise.all([
       this.api.get<Task>(`/api/tasks/${id}`),
@@ -162,163 +181,133 @@ export class Session extends TaskSaving {
     return { task, feedback };
   }
 
-  /** The right answers of the present exercise, where they may be compared before it is handed in. */
+  /** Return the correct answers of the current exercise if they may be compared before submission. */
   async fetchRightAnswers(): Promise<Feedback | undefined> {
     let right: Feedback | undefined;
     await this.runRequest(async () => {
-      right = await this.api.get<Feedback>(`/api/tasks/${this.task!.id}/feedback`);
+      right = await this.api.get<Feedback>(`/api/tasks/${this.current.task!.id}/feedback`);
     });
     return right;
   }
 
-  /** The solution was looked at. */
+  /** Leave the solution. */
   async leaveSolution(): Promise<void> {
-    this.bookmark.remove(this.me!.annotator);
+    this.bookmark.remove(this.account.me!.annotator);
     await this.showNext();
   }
 
-  /** A page was done: the server has it on disk. */
-  async onStepDone(): Promise<void> {
-    this.broadcast({ type: "moved" });
+  /** Continue after the server has stored the page. */
+  private async onStepDone(): Promise<void> {
+    this.connection.broadcast({ type: "moved" });
     await this.showNext();
   }
 
-  /** Leave a text that went to somebody else. */
+  /** Leave a text that was reassigned. */
   async leaveTask(): Promise<void> {
-    await this.sender.abandonTask(this.task!.id);
+    await this.connection.sender.abandonTask(this.current.task!.id);
     await this.showNext();
   }
 
-  /** A text that was begun or handed in before. */
+  /** Open a text that is in progress or was submitted. */
   async openTask(id: string): Promise<void> {
     await this.runRequest(async () => {
-      const before = await this.store.readOutboxes();
+      const before = await this.connection.store.readOutboxes();
       await this.showTask(await this.api.get<Task>(`/api/tasks/${id}`), before.get(id));
     });
   }
 
-  /** Take back that the text was handed in. */
+  /** Reopen a submitted text. */
   async reopenTask(): Promise<void> {
-    const task = this.task!;
+    const task = this.current.task!;
     await this.runRequest(async () => {
       await this.api.put<SaveResponse>(`/api/tasks/${task.id}/reopen`, { change: newId(), active: this.clock.seconds });
-      this.sender.resumeTask(task.id);
-      await this.signIn();
+      this.connection.sender.resumeTask(task.id);
+      await this.account.signIn();
       await this.openTask(task.id);
     });
   }
 
-  /** After a refusal: what the server has takes the place of the change. Where it did not say what it has, it is asked. */
+  /** After a rejection, replace the change by the server's version, which is requested if unknown. */
   async acceptStored(key: EntryKey, reported: Entry | null | undefined): Promise<void> {
-    const { id } = this.task!;
+    const { id } = this.current.task!;
     await this.runRequest(async () => {
       const stored = reported ?? taskEntries(await this.api.get<Task>(`/api/tasks/${id}`)).get(key);
-      if (!(await this.sender.dropRefused(id, key, stored?.version)) || this.task?.id !== id) return;
-      const patch = { [key]: entryFromWire(key, stored?.body ?? null, this.sources) } as Patch;
-      this.state = updateWork(this.state, { type: "received", patch });
+      if (!(await this.connection.sender.dropRefused(id, key, stored?.version)) || this.current.task?.id !== id) return;
+      this.current.receiveEntry(key, stored?.body ?? null);
     });
   }
 
-  onFinished(task: string): void {
-    this.broadcast({ type: "sent" });
-    this.setTaskStatus(task, "submitted");
-    if (task !== this.task?.id || !this.isSubmitting) return;
-    this.isSubmitting = false;
+  private onFinished(task: string): void {
+    this.connection.broadcast({ type: "sent" });
+    this.account.setTaskStatus(task, "submitted");
+    if (task !== this.current.task?.id || !this.current.isSubmitting) return;
+    this.current.isSubmitting = false;
     this.submittedTask = task;
     void this.continueAfterSubmit();
   }
 
-  /** After training comes the solution, unless it was seen already; after everything else, what is next. */
+  /** Show the solution after training unless it was seen; otherwise load what comes next. */
   private async continueAfterSubmit(): Promise<void> {
-    const { id, phase, practice } = this.task!;
+    const { id, phase, practice } = this.current.task!;
     if (phase === "training" && !practice?.verify) await this.showSolution(id);
     else await this.showNext();
   }
 
   private async showStep(page: NonNullable<NextResponse["page"]>): Promise<void> {
-    const active = this.onboarding.showPage(page, this.me!.annotator);
+    const active = this.onboarding.showPage(page, this.account.me!.annotator);
     this.clock.start(active);
     this.page = "step";
     await this.onboarding.resumeSending();
   }
 
-  private async signIn(): Promise<void> {
-    this.me = await this.api.get<Me>("/api/me");
-    this.api.token = this.me.csrf;
-    deviceStorage()?.setItem(VISITED_STORAGE_KEY, "1");
-  }
-
-  /** Whether nobody was ever signed in here: who comes for the first time is not signed out. */
+  /** Return true if no annotator was ever signed in here, so that a first visit does not say "signed out". */
   get isFirstVisit(): boolean {
-    return this.saving.unsentCount === 0 && deviceStorage()?.getItem(VISITED_STORAGE_KEY) !== "1";
-  }
-
-  private setTaskStatus(id: string, status: TaskSummary["status"]): void {
-    if (this.me)
-      this.me = { ...this.me, tasks: this.me.tasks.map((task) => (task.id === id ? { ...task, status } : task)) };
+    return this.current.saving.unsentCount === 0 && !this.account.hasVisited;
   }
 
   /**
-   * Put a text on the page: what the server has, and on top of it what this device has not sent yet. What arrived there
-   * after the server had answered is neither in its answer nor unsent any more; `before` still has it.
+   * Show a text: the server's version with unsent changes of this browser on top. A change that arrived after the
+   * server's response is in neither, so it is taken from `before`.
    */
   private async showTask(task: Task, before: Outbox = EMPTY_OUTBOX): Promise<void> {
+    const { current, connection } = this;
     const sources = taskSources(task);
     const versions = taskVersions(task);
-    const outbox = await this.store.updateOutbox(task.id, (outbox) => [mergeVersions(outbox, versions), outbox]);
-    const local = await this.store.readLocalState(task.id);
+    const outbox = await connection.store.updateOutbox(task.id, (outbox) => [mergeVersions(outbox, versions), outbox]);
+    const local = await connection.store.readLocalState(task.id);
     const arrived = [...unsentBodies(before)].filter(([key]) => (versions[key] ?? 0) < (outbox.versions[key] ?? 0));
     const patch = Object.fromEntries(
       [...arrived, ...unsentBodies(outbox)].map(([key, body]) => [key, entryFromWire(key, body, sources)]),
     );
-    this.segmentsByPart.clear();
-    this.clock.start(Math.max(task.active, local?.active ?? 0));
-    this.partStartSeconds = this.clock.seconds;
-    this.isSubmitting = outbox.changes.some((change) => change.key === "finish");
-    this.missingOnServer = undefined;
-    this.refusedHints = local?.refusedHints ?? [];
-    this.state = {
+    const seconds = Math.max(task.active, local?.active ?? 0);
+    this.clock.start(seconds);
+    current.isSubmitting = outbox.changes.some((change) => change.key === "finish");
+    current.missingOnServer = undefined;
+    current.refusedHints = local?.refusedHints ?? [];
+    current.state = {
       work: applyPatch(workFromWire(task, sources), patch as Patch),
       past: local?.past ?? [],
       future: local?.future ?? [],
     };
-    if (this.page === "step" || this.page === "feedback") await this.signIn(); // how many texts are ahead is known now
-    this.task = task;
+    if (this.page === "step" || this.page === "feedback") await this.account.signIn(); // the number of texts is known now
+    current.setTask(task);
     this.gradedExercise = undefined;
-    this.addTask(task);
-    const first = this.parts.findIndex((part) => this.state.work[part.key] === undefined);
-    const at = first < 0 ? Math.max(0, this.parts.length - 1) : first;
-    this.awaitedPart = undefined;
-    this.partIndex = Math.min(at, this.lastAvailablePart());
+    this.account.addTask(task);
     this.page = "task";
-    this.sender.sendNow();
-    if (at > this.partIndex) void this.awaitPart(at); // what was judged here has yet to arrive there
-  }
-
-  /** The last part whose words are here. */
-  private lastAvailablePart(): number {
-    const ahead = this.parts.findIndex((_, index) => !this.hasPart(index));
-    return Math.max(0, ahead < 0 ? this.parts.length - 1 : ahead - 1);
-  }
-
-  /** A new text is in the list of this annotator from now on. */
-  private addTask({ id, number, status, phase }: Task): void {
-    if (phase === "work" && this.me && !this.me.tasks.some((task) => task.id === id))
-      this.me = { ...this.me, tasks: [...this.me.tasks, { id, number, status }] };
+    connection.sender.sendNow();
+    this.navigation.openFirstUnjudged(seconds);
   }
 
   private receiveMessage(message: TabMessage): void {
-    if (message.type === "hello") this.broadcast({ type: "here" });
+    if (message.type === "hello") this.connection.broadcast({ type: "here" });
     this.isOpenElsewhere = true;
     if (message.type === "moved" && this.page === "step") void this.showNext();
-    if (message.type === "changed" && message.task === this.task?.id) {
-      const patch = { [message.key]: entryFromWire(message.key, message.body, this.sources) } as Patch;
-      this.state = updateWork(this.state, { type: "received", patch });
-    }
-    void this.sender.reportStatus();
+    if (message.type === "changed" && message.task === this.current.task?.id)
+      this.current.receiveEntry(message.key, message.body);
+    void this.connection.sender.reportStatus();
   }
 
-  /** Ask the server for something; where it cannot be given, the page says why. */
+  /** Request data; on failure, show the reason. */
   private async runRequest(request: () => Promise<void>): Promise<void> {
     try {
       this.problem = undefined;
@@ -333,7 +322,7 @@ export class Session extends TaskSaving {
     }
   }
 
-  /** The server does not answer for the moment: it is asked again soon. */
+  /** Poll again soon, because the server is not responding. */
   private scheduleRetry(): void {
     this.isStalled = true;
     if (!SCREENS_USABLE_OFFLINE.includes(this.page)) this.page = "unreachable";
@@ -345,11 +334,11 @@ export class Session extends TaskSaving {
       await (location.pathname.startsWith("/join/") ? this.showWelcome() : this.resumeWork());
     else if (this.page === "feedback") await this.leaveSolution();
     else if (this.page === "step") await this.showNext();
-    else if (this.task?.id === this.submittedTask) await this.continueAfterSubmit();
+    else if (this.current.task?.id === this.submittedTask) await this.continueAfterSubmit();
   }
 }
 
-/** The address behind the link that was opened, with whatever a recruiting platform added to it. */
+/** Path of the opened link, with parameters of the recruitment platform. */
 const joinPath = (more = "", code = ""): string => {
   const path = `/api/join/${encodeURIComponent(location.pathname.slice("/join/".length))}${more}${location.search}`;
   return code === "" ? path : `${path}${location.search === "" ? "?" : "&"}code=${encodeURIComponent(code)}`;

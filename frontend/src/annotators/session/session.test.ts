@@ -13,17 +13,17 @@ const judged = (good: string, version: number): Task["units"][number] => ({
 
 interface Sent {
   readonly change: string;
-  /** Absent when a text is handed in. */
+  /** Absent for a submission. */
   readonly base?: number;
 }
-/** A server with one task, in place of the network. */
+/** Mock server with one task. */
 class Server {
   text = task("Some text.", { parts: [{ start: 0, end: 4, title: "", role: "" }], units: [judged("yes", 1)] });
   refusal: ErrorResponse | undefined;
   down = false;
-  /** Requests that came while it was down. */
+  /** Requests received while the server was down. */
   missed = 0;
-  /** An answer that takes its time. */
+  /** A delayed response. */
   held: Promise<Task> | undefined;
   readonly bases: unknown[] = [];
 
@@ -74,79 +74,81 @@ async function begun(): Promise<Session> {
   return session;
 }
 const say = (session: Session, good: string) =>
-  session.dispatch({ type: "answer", key: "units/0-4", question: "good", value: good });
-const said = (session: Session) => session.state.work["units/0-4"]?.answers["good"];
+  session.changes.dispatch({ type: "answer", key: "units/0-4", question: "good", value: good });
+const said = (session: Session) => session.current.work["units/0-4"]?.answers["good"];
 const settled = (check: () => void) => vi.waitFor(check, { timeout: 3000, interval: 10 });
 
-test("after a refusal, taking the change back shows what the server still has", async () => {
+test("after a rejection, removing the change shows the server's version", async () => {
   const session = await begun();
   server.refusal = { code: "refused", say: "no", missing: [], stored: null };
   say(session, "no");
-  await settled(() => expect(session.refusedChanges).toHaveLength(1));
-  server.down = true; // what it has cannot be asked for now: the change stays
+  await settled(() => expect(session.current.refusedChanges).toHaveLength(1));
+  server.down = true; // the server's version is not available, so the change stays
   await session.acceptStored("units/0-4", null);
-  expect([said(session), session.refusedChanges.length]).toEqual(["no", 1]);
+  expect([said(session), session.current.refusedChanges.length]).toEqual(["no", 1]);
   server.down = false;
   await session.acceptStored("units/0-4", null);
   expect(said(session)).toBe("yes");
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
+  await settled(() => expect(session.current.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
 });
 
-test("what waits for its next attempt is sent as soon as the server answers anything", async () => {
+test("waiting changes are sent as soon as the server responds", async () => {
   const hidden = { start: 5, end: 40, title: "", role: "" };
   server.text = { ...server.text, parts: [...server.text.parts!, hidden] };
   const session = await begun();
   server.down = true;
-  session.judgePart("units/0-4");
+  session.navigation.judgePart("units/0-4");
   for (const tries of [1, 2, 3, 4, 5]) {
     await settled(() => expect(server.missed).toBe(tries));
-    if (tries < 5) session.retryNow();
+    if (tries < 5) session.changes.retryNow();
   }
-  await settled(() => expect(session.saving.retryAt).toBeGreaterThan(Date.now() + 10_000)); // longer than this test waits
+  await settled(() => expect(session.current.saving.retryAt).toBeGreaterThan(Date.now() + 10_000)); // longer than this test waits
   server.down = false;
-  void session.awaitPart(1);
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
+  void session.navigation.awaitPart(1);
+  await settled(() => expect(session.current.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
 });
 
-test("a change made on one version does not go over another that a reload brings", async () => {
+test("a change based on one version does not overwrite another that a reload brings", async () => {
   const session = await begun();
   server.refusal = { code: "paused", say: "", missing: [], stored: null };
   say(session, "mine");
-  await settled(() => expect(session.saving.unsentCount).toBe(1));
+  await settled(() => expect(session.current.saving.unsentCount).toBe(1));
   server.refusal = undefined;
   server.text = { ...server.text, units: [judged("theirs", 2)] };
   await session.openTask("t1");
-  await settled(() => expect(session.refusedChanges).toMatchObject([{ problem: { code: "conflict" } }]));
+  await settled(() => expect(session.current.refusedChanges).toMatchObject([{ problem: { code: "conflict" } }]));
   expect(new Set(server.bases)).toEqual(new Set([1]));
   expect(said(session)).toBe("mine");
 });
 
-test("a change that arrives while the text is fetched is shown, though it is neither in the answer nor unsent", async () => {
+test("a change that arrives during a fetch is shown, although it is neither in the response nor unsent", async () => {
   const session = await begun();
   server.down = true;
   say(session, "mine");
-  await settled(() => expect(session.saving.unsentCount).toBe(1));
+  await settled(() => expect(session.current.saving.unsentCount).toBe(1));
   server.down = false;
-  const stale = server.text; // what the server has before the change arrives
+  const stale = server.text; // the server's version before the change arrives
   server.held = new Promise((resolve) => {
-    session.retryNow();
-    void settled(() => expect(session.saving.unsentCount).toBe(0)).then(() => resolve(stale));
+    session.changes.retryNow();
+    void settled(() => expect(session.current.saving.unsentCount).toBe(0)).then(() => resolve(stale));
   });
   await session.openTask("t1");
   expect(said(session)).toBe("mine");
 });
 
-test("what cannot be kept is not called saved before it is sent", async () => {
+test("a change that cannot be stored does not count as saved before it is sent", async () => {
   const session = await begun();
   vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(() => {
     throw new DOMException("The database connection is closing.", "InvalidStateError");
   });
   server.down = true;
   say(session, "no");
-  session.submitTask();
-  await settled(() => expect(session.saving).toMatchObject({ state: "queued", unsentCount: 2, isPersistent: false }));
+  session.changes.submitTask();
+  await settled(() =>
+    expect(session.current.saving).toMatchObject({ state: "queued", unsentCount: 2, isPersistent: false }),
+  );
   server.down = false;
-  session.retryNow();
-  await settled(() => expect(session.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
+  session.changes.retryNow();
+  await settled(() => expect(session.current.saving).toMatchObject({ state: "saved", unsentCount: 0 }));
   expect(server.bases).toEqual([1, 0]);
 });

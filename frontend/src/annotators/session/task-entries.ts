@@ -1,7 +1,7 @@
 import type { Entry, Task } from "../../lib/api-types";
 import type { Sources, UnitKey } from "../work/work";
 
-/** One part of a text that is judged part by part. */
+/** Part of a text that is judged part by part. */
 export interface TaskPart {
   readonly key: UnitKey;
   readonly start: number;
@@ -9,7 +9,7 @@ export interface TaskPart {
   readonly title: string;
 }
 
-/** The parts of a text that is judged part by part, in offsets of the page. */
+/** Return the parts of a text in page offsets. */
 export function taskParts(task: Task, sources: Sources): TaskPart[] {
   const { toUtf16 } = sources.text?.offsets ?? { toUtf16: (at: number) => at };
   return (task.parts ?? []).map(({ start, end, title }) => ({
@@ -20,7 +20,7 @@ export function taskParts(task: Task, sources: Sources): TaskPart[] {
   }));
 }
 
-/** What the server has of a task, by key. */
+/** Entries of a task on the server, by key. */
 export const taskEntries = (task: Task): Map<string, Entry> => {
   const withKeys = (kind: string, entries: readonly Entry[]) =>
     entries.map((entry): [string, Entry] => [`${kind}/${entry.id}`, entry]);
@@ -32,6 +32,6 @@ export const taskEntries = (task: Task): Map<string, Entry> => {
   ]);
 };
 
-/** The version the server has of each entry. */
+/** Version of each entry on the server. */
 export const taskVersions = (task: Task): Record<string, number> =>
   Object.fromEntries([...taskEntries(task)].map(([key, { version }]) => [key, version]));

@@ -15,7 +15,7 @@ class Memory {
 }
 const CHANGE: JournalEntry = { task: "t", key: "marks/m", body: null, active: 1, change: "c1", at: 1 };
 
-test("what was noted is there for the next page until it is struck out", () => {
+test("a noted change is available to the next page until it is deleted", () => {
   const memory = new Memory() as unknown as Storage;
   const strike = new Journal(memory).add(CHANGE);
   new Journal(memory).add({ ...CHANGE, change: "c2" });
@@ -27,7 +27,7 @@ test("what was noted is there for the next page until it is struck out", () => {
   expect(new Journal(memory).pendingEntries()).toEqual([]);
 });
 
-test("what another tab strikes out between listing and reading is gone", () => {
+test("a change that another tab deletes between listing and reading is ignored", () => {
   const memory = new Memory() as unknown as Storage;
   new Journal(memory).add(CHANGE);
   new Journal(memory).add({ ...CHANGE, change: "c2", at: 2 });
@@ -36,7 +36,7 @@ test("what another tab strikes out between listing and reading is gone", () => {
   expect(new Journal(memory).pendingEntries().map(([noted]) => noted.change)).toEqual(["c2"]);
 });
 
-test("a device without room, or without storage, is no obstacle", () => {
+test("full or missing storage causes no error", () => {
   const full = {
     setItem: () => {
       throw new Error("full");

@@ -1,25 +1,25 @@
 import type { Body, ErrorResponse, SaveResponse } from "../../lib/api-types";
 import type { EntryKey } from "../work/work";
 
-/** A change as somebody made it. */
+/** Change made by the annotator. */
 export interface Change {
   readonly key: EntryKey | "finish";
   readonly body: Body | null;
-  /** Its id: the same however often it is sent. */
+  /** ID of the change, the same for every attempt. */
   readonly change: string;
   readonly active: number;
-  /** When it was made, in milliseconds; later for a later change of one page. */
+  /** Time of the change in milliseconds; increases within a page. */
   readonly at: number;
 }
-/** A change on its way to the server. */
+/** Change on its way to the server. */
 export interface QueuedChange extends Omit<Change, "at"> {
-  /** The version that somebody saw when changing it; behind a change that was tried, the version that one becomes. */
+  /** Version that was visible when the change was made, or the version that an attempted change will become. */
   readonly base: number;
-  /** `tried` changes may be on the server already and are never altered; `refused` ones wait for a decision. */
+  /** `tried` changes may already be on the server and are never altered; `refused` ones wait for a decision. */
   readonly state: "waiting" | "tried" | "refused";
   readonly problem?: ErrorResponse;
 }
-/** What one task still has to send, in order, the versions the server has, and when each entry was last changed here. */
+/** Unsent changes of one task in order, versions on the server, and the time of the last change of each entry. */
 export interface Outbox {
   readonly changes: readonly QueuedChange[];
   readonly versions: Readonly<Record<string, number>>;
@@ -28,8 +28,8 @@ export interface Outbox {
 export const EMPTY_OUTBOX: Outbox = { changes: [], versions: {}, latest: {} };
 
 /**
- * Add a change. It takes the place of an earlier one of the same entry that was not sent yet, or was refused, and
- * changes the same version as that one: what the server got from elsewhere in between is a conflict.
+ * Add a change. It replaces an earlier one of the same entry that was not sent or was rejected, and keeps its base
+ * version, so that changes from elsewhere in between are a conflict.
  */
 export function enqueue(outbox: Outbox, { key, body, change, active, at }: Change): Outbox {
   const earlier = outbox.changes.filter((each) => each.key === key);
@@ -44,11 +44,11 @@ export function enqueue(outbox: Outbox, { key, body, change, active, at }: Chang
   return { ...rest, changes: [...others, fresh] };
 }
 
-/** Add a change that an earlier page noted, unless it was added before or the entry was changed again since. */
+/** Add a change noted by an earlier page, unless it was added before or the entry has changed since. */
 export const recoverChange = (outbox: Outbox, change: Change): Outbox =>
   change.at <= (outbox.latest[change.key] ?? 0) ? outbox : enqueue(outbox, change);
 
-/** The change to send now, marked as tried. Handing in waits until nothing else is left, refused changes included. */
+/** Return the change to send now and mark it as tried. A submission waits for all other changes, also rejected ones. */
 export function startNextAttempt(outbox: Outbox): [Outbox, QueuedChange | undefined] {
   const next = outbox.changes.find(
     (each) => each.state !== "refused" && (each.key !== "finish" || outbox.changes.length === 1),
@@ -58,7 +58,7 @@ export function startNextAttempt(outbox: Outbox): [Outbox, QueuedChange | undefi
   return [replaceChange(outbox, next, tried), tried];
 }
 
-/** The server has it on disk. A later change of the same entry was made on top of it. */
+/** Handle a stored change. Later changes of the same entry now build on it. */
 export const confirmSaved = (outbox: Outbox, { change, version }: SaveResponse): Outbox => {
   const done = outbox.changes.find((each) => each.change === change);
   if (!done) return outbox;
@@ -68,8 +68,8 @@ export const confirmSaved = (outbox: Outbox, { change, version }: SaveResponse):
 };
 
 /**
- * The server refused it. A later change of the same entry goes on in its place, but not over a conflict: nobody's
- * change is overwritten unseen.
+ * Handle a rejected change. A later change of the same entry replaces it, but not after a conflict: no change is
+ * overwritten unseen.
  */
 export function markRefused(outbox: Outbox, change: string, problem: ErrorResponse): Outbox {
   const refused = outbox.changes.find((each) => each.change === change);
@@ -81,7 +81,7 @@ export function markRefused(outbox: Outbox, change: string, problem: ErrorRespon
   return replaceChange(rest, refused, problem.code === "conflict" ? { ...later, state: "refused", problem } : later);
 }
 
-/** Send a refused change after all, as a new one; after a conflict on top of what the server had. */
+/** Resend a rejected change as a new one; after a conflict, on top of the server's version. */
 export const resendRefused = (outbox: Outbox, key: string, change: string): Outbox => ({
   ...outbox,
   changes: outbox.changes.map((each) => {
@@ -92,26 +92,26 @@ export const resendRefused = (outbox: Outbox, key: string, change: string): Outb
   }),
 });
 
-/** Forget a change. */
+/** Drop a change. */
 export const dropChange = (outbox: Outbox, key: string): Outbox => ({
   ...outbox,
   changes: outbox.changes.filter((each) => each.key !== key),
 });
 
-/** Forget a refused change for what the server has; not when it was changed again meanwhile. */
+/** Drop a rejected change in favour of the server's version, unless it was changed again. */
 export function dropRefused(outbox: Outbox, key: string, version: number | undefined): [Outbox, boolean] {
   if (!outbox.changes.some((each) => each.key === key && each.state === "refused")) return [outbox, false];
   const rest = dropChange(outbox, key);
   return [version === undefined ? rest : withVersion(rest, key, version), true];
 }
 
-/** The page shows that version of an entry from now on, whatever else the server has. */
+/** Record the version of an entry that the page shows. */
 const withVersion = (outbox: Outbox, key: string, version: number): Outbox => ({
   ...outbox,
   versions: { ...outbox.versions, [key]: version },
 });
 
-/** Take note of versions that the server has; they only grow. Changes made before stay changes of what was seen then. */
+/** Record versions on the server; they only increase. Earlier changes keep their base version. */
 export const mergeVersions = (outbox: Outbox, versions: Readonly<Record<string, number>>): Outbox => ({
   ...outbox,
   versions: {
@@ -122,7 +122,7 @@ export const mergeVersions = (outbox: Outbox, versions: Readonly<Record<string, 
   },
 });
 
-/** The latest body of every entry that is not on the server yet. */
+/** Return the latest body of every entry that is not on the server yet. */
 export const unsentBodies = (outbox: Outbox): Map<EntryKey, Body | null> =>
   new Map(outbox.changes.flatMap((each) => (each.key === "finish" ? [] : [[each.key, each.body] as const])));
 

@@ -10,13 +10,13 @@ const body = (seconds: number): UnitBody => ({ answers: {}, seconds });
 const refusal = (code: ErrorResponse["code"], more: Partial<ErrorResponse> = {}) =>
   new ServerError({ code, say: code, missing: [], ...more });
 
-/** A server that keeps versions, can be down, and can refuse. */
+/** Mock server that keeps versions, can be down, and can reject. */
 class Server {
   readonly entries = new Map<string, { version: number; body: unknown }>();
   readonly answered = new Map<string, number>();
   readonly log: string[] = [];
   fault: (path: string) => Error | undefined = () => undefined;
-  /** Takes changes but loses its answers. */
+  /** Stores changes but loses its responses. */
   mute = false;
 
   put = <T>(path: string, sent: unknown): Promise<T> => {
@@ -62,7 +62,7 @@ beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date
 afterEach(() => vi.useRealTimers());
 const settled = async (check: () => void) => vi.waitFor(check, { timeout: 2000, interval: 5 });
 
-test("a change arrives, and only then is everything saved", async () => {
+test("everything counts as saved only after the change arrives", async () => {
   const { server, sender, saving } = await desk();
   const done = sender.saveChange("t", "units/a", body(1), 1);
   await settled(() => expect(saving().state).toBe("saved"));
@@ -70,18 +70,18 @@ test("a change arrives, and only then is everything saved", async () => {
   expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
 });
 
-test("a dead server is tried again with growing pauses and the same change", async () => {
+test("a dead server is retried with growing pauses and the same change", async () => {
   const { server, sender, saving } = await desk();
   server.fault = () => new UnreachableError("dead");
   await sender.saveChange("t", "units/a", body(1), 1);
   await settled(() => expect(saving().state).toBe("queued"));
-  await sender.saveChange("t", "units/a", body(2), 1); // tries at once, too
+  await sender.saveChange("t", "units/a", body(2), 1); // a manual retry is immediate
   await settled(() => expect(saving().retryAt).toBeDefined());
   while (saving().state === "queued") await vi.advanceTimersByTimeAsync(1000);
   expect(saving().state).toBe("unreachable");
   vi.stubGlobal("navigator", { onLine: false });
   await sender.reportStatus();
-  expect(saving().state).toBe("offline"); // the browser knows that it has no network
+  expect(saving().state).toBe("offline"); // the browser reports that it is offline
   vi.unstubAllGlobals();
   server.fault = () => undefined;
   await vi.advanceTimersByTimeAsync(70_000);
@@ -90,7 +90,7 @@ test("a dead server is tried again with growing pauses and the same change", asy
   expect(new Set(server.log).size).toBe(2); // two changes, however often they were sent
 });
 
-test("an answer that got lost does not make a change count twice", async () => {
+test("a lost response does not count a change twice", async () => {
   const { server, sender, saving } = await desk();
   server.mute = true;
   await sender.saveChange("t", "units/a", body(1), 1);
@@ -101,7 +101,7 @@ test("an answer that got lost does not make a change count twice", async () => {
   expect(server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 2, body: body(2) });
 });
 
-test("another page takes over what this one could not send", async () => {
+test("another page sends what this one could not", async () => {
   const first = await desk();
   first.server.fault = () => new UnreachableError("dead");
   await first.sender.saveChange("t", "units/a", body(1), 1);
@@ -113,7 +113,7 @@ test("another page takes over what this one could not send", async () => {
   expect(first.server.entries.get("/api/tasks/t/units/a")).toEqual({ version: 1, body: body(1) });
 });
 
-test("many changes at once all arrive, the last of each entry being what stays", async () => {
+test("many simultaneous changes arrive, and the last one of each entry wins", async () => {
   const { server, sender, saving } = await desk();
   await Promise.all(Array.from({ length: 60 }, (_, at) => sender.saveChange("t", `units/${at % 7}`, body(at), 1)));
   await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
@@ -123,7 +123,7 @@ test("many changes at once all arrive, the last of each entry being what stays",
   }
 });
 
-test("handing in comes last, and is told", async () => {
+test("a submission is sent last and reported", async () => {
   const { server, sender, events } = await desk();
   server.fault = () => new UnreachableError("dead");
   await sender.saveChange("t", "finish", null, 1);
@@ -134,8 +134,8 @@ test("handing in comes last, and is told", async () => {
   expect(server.log.at(-1)).toMatch(/^finish/);
 });
 
-describe("what the server says", () => {
-  test("a refused change stays, with the reason, and can be sent again or dropped", async () => {
+describe("responses of the server", () => {
+  test("a rejected change stays with its reason and can be resent or dropped", async () => {
     const { server, sender, saving } = await desk();
     server.fault = () => refusal("refused");
     await sender.saveChange("t", "units/a", body(1), 1);
@@ -145,7 +145,7 @@ describe("what the server says", () => {
     await sender.resendRefused("t", "units/a");
     await settled(() => expect(saving().state).toBe("saved"));
   });
-  test("a lease that is over stops the task only", async () => {
+  test("an expired lease stops only its task", async () => {
     const { server, sender, saving } = await desk();
     server.fault = () => refusal("lease-over");
     await sender.saveChange("t", "units/a", body(1), 1);
@@ -154,7 +154,7 @@ describe("what the server says", () => {
     await sender.abandonTask("t");
     await settled(() => expect(saving()).toMatchObject({ state: "saved", haltCodeByTask: {} }));
   });
-  test("signed out: kept, signed in again, sent", async () => {
+  test("signed-out changes are kept and sent after the next sign-in", async () => {
     const { server, sender, saving, refresh } = await desk();
     server.fault = () => refusal("signed-out");
     await sender.saveChange("t", "units/a", body(1), 1);
@@ -164,7 +164,7 @@ describe("what the server says", () => {
     await vi.advanceTimersByTimeAsync(2000);
     await settled(() => expect(saving()).toMatchObject({ state: "saved", haltCodeByTask: {} }));
   });
-  test("an old token is renewed once; then it is a refusal", async () => {
+  test("an expired token is renewed once; a second failure is a rejection", async () => {
     const { server, sender, saving, refresh } = await desk();
     server.fault = () => refusal("not-allowed");
     await sender.saveChange("t", "units/a", body(1), 1);
@@ -172,7 +172,7 @@ describe("what the server says", () => {
     await vi.advanceTimersByTimeAsync(2000);
     await settled(() => expect(saving().state).toBe("refused"));
   });
-  test("something is missing: handing in is taken back", async () => {
+  test("a submission with missing answers is cancelled", async () => {
     const { server, sender, events, saving } = await desk();
     server.fault = () => refusal("incomplete", { missing: ["marks/m: severity"] });
     await sender.saveChange("t", "finish", null, 1);
@@ -181,14 +181,14 @@ describe("what the server says", () => {
   });
 });
 
-describe("nothing on this device is passed over", () => {
-  test("a change of a task nobody mentioned is sent", async () => {
+describe("no stored change is skipped", () => {
+  test("a change of an unknown task is sent", async () => {
     const { server, sender, saving } = await desk();
     await sender.saveChange("elsewhere", "units/a", body(1), 1);
     await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
     expect(server.entries.get("/api/tasks/elsewhere/units/a")?.body).toEqual(body(1));
   });
-  test("one of somebody else stays, and is not called saved; one's own go on", async () => {
+  test("changes of another annotator stay unsent and unsaved; own changes continue", async () => {
     const { server, sender, saving } = await desk();
     server.fault = (path) => (path.includes("/theirs/") ? refusal("not-found") : undefined);
     await sender.saveChange("theirs", "units/a", body(1), 1);
@@ -198,7 +198,7 @@ describe("nothing on this device is passed over", () => {
     );
     expect([...server.entries.keys()]).toEqual(["/api/tasks/z-own/units/a"]);
   });
-  test("one that cannot be kept at all is not called saved either", async () => {
+  test("a change that cannot be stored does not count as saved", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const store = await openStore(`broken-${number++}`);
     store.updateOutbox = () => Promise.reject(new Error("broken"));
@@ -208,7 +208,7 @@ describe("nothing on this device is passed over", () => {
     expect(quiet).toHaveBeenCalled();
     quiet.mockRestore();
   });
-  test("nor is one whose sending fails in a way nobody foresaw; it is tried again", async () => {
+  test("a change whose sending fails unexpectedly does not count as saved and is retried", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const { server, sender, saving } = await desk();
     server.fault = () => new TypeError("a mistake");
@@ -219,7 +219,7 @@ describe("nothing on this device is passed over", () => {
     await settled(() => expect(saving()).toMatchObject({ state: "saved", unsentCount: 0 }));
     quiet.mockRestore();
   });
-  test("what an earlier page noted is taken up, unless it was changed again since", async () => {
+  test("a change noted by an earlier page is recovered unless the entry has changed since", async () => {
     const notes: Record<string, string> = {};
     const methods = {
       setItem: (name: string, value: string) => void (notes[name] = value),
@@ -244,7 +244,7 @@ describe("nothing on this device is passed over", () => {
   });
 });
 
-test("pauses grow to a minute and are not the same for everybody", () => {
+test("pauses grow to a minute and are randomised", () => {
   expect([1, 2, 3, 10].map((failures) => retryDelay(failures, 0.5))).toEqual([1000, 2000, 4000, 60_000]);
   expect(retryDelay(3, 0)).toBeLessThan(retryDelay(3, 1));
 });

@@ -15,15 +15,15 @@ import {
 } from "./outbox";
 import type { Store } from "./store";
 
-/** How saving stands, for the top bar and the notes. */
+/** Save state for the top bar and the notes. */
 export interface SavingStatus {
   readonly state: "saved" | "saving" | "queued" | "offline" | "unreachable" | "refused";
-  /** Changes the server does not have. */
+  /** Number of changes that the server does not have. */
   readonly unsentCount: number;
-  /** When the next attempt is made, as `Date.now()` has it. */
+  /** Time of the next attempt, in the units of `Date.now()`. */
   readonly retryAt: number | undefined;
   readonly refusedChanges: readonly RefusedChange[];
-  /** Why a task, or all of them, cannot be saved at the moment. */
+  /** Reason why one task, or all of them, cannot be saved. */
   readonly haltCodeByTask: Readonly<Record<string, Code>>;
   readonly isPersistent: boolean;
 }
@@ -34,9 +34,9 @@ export interface RefusedChange {
 }
 export interface SenderListener {
   setSaving(saving: SavingStatus): void;
-  /** A change is on the server's disk. */
+  /** Called when the server has stored a change. */
   onSaved(task: string, key: string): void;
-  /** A task was handed in, or could not be because something is missing. */
+  /** Called when a task was submitted, or was rejected because answers are missing. */
   onFinished(task: string): void;
   onIncomplete(task: string, missing: readonly string[]): void;
 }
@@ -44,15 +44,15 @@ export interface SenderListener {
 const TYPING_DELAY = 400;
 const MIN_RETRY_DELAY = 1000;
 const MAX_RETRY_DELAY = 60_000;
-const MIN_FAILURES_UNREACHABLE = 3; // failed attempts in a row
+const MIN_FAILURES_UNREACHABLE = 3; // consecutive failed attempts
 const ENTRY_CODES: readonly Code[] = ["conflict", "refused", "too-large"];
 const TASK_CODES: readonly Code[] = ["lease-over", "not-found", "finished", "closed"];
 
-/** The pause before the next attempt after that many failures. */
+/** Return the pause before the next attempt after that many failures. */
 export const retryDelay = (failures: number, random: number): number =>
   Math.min(MAX_RETRY_DELAY, MIN_RETRY_DELAY * 2 ** (failures - 1)) * (0.8 + 0.4 * random);
 
-/** Brings changes to the server one by one, until it has them all. */
+/** Sender of changes, one at a time, until the server has them all. */
 export class Sender {
   private failures = 0;
   private isRunning = false;
@@ -60,21 +60,21 @@ export class Sender {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private retryAt: number | undefined;
   private haltCodeByTask: Record<string, Code> = {};
-  private disallowedChanges = new Set<string>(); // changes that were not allowed once: perhaps the token was old
-  private unstoredCount = 0; // changes that could not even be kept; the journal has them for the next page
+  private disallowedChanges = new Set<string>(); // changes rejected once, possibly because the token expired
+  private unstoredCount = 0; // changes that could not be stored; the journal keeps them for the next page
   private lastChangeTime = 0;
 
   constructor(
     private readonly store: Store,
     private readonly api: Pick<Api, "put">,
     private readonly listener: SenderListener,
-    /** Signs in again, quietly: a new token. */
+    /** Sign in again and return a new token. */
     private readonly refreshToken: () => Promise<void>,
     private readonly makeId: () => string,
     private readonly journal = new Journal(undefined),
   ) {}
 
-  /** Keep a change and send it: at once, or after a short rest while somebody is typing. */
+  /** Store a change and send it: immediately, or after a pause in typing. */
   async saveChange(
     task: string,
     key: QueuedChange["key"],
@@ -91,7 +91,7 @@ export class Sender {
     this.timer = setTimeout(() => this.sendNow(), TYPING_DELAY);
   }
 
-  /** Take up what an earlier page noted and could not keep before it was closed. */
+  /** Recover changes that an earlier page noted but could not store before it was closed. */
   async recoverJournal(): Promise<void> {
     for (const [entry, remove] of this.journal.pendingEntries()) {
       remove();
@@ -111,45 +111,45 @@ export class Sender {
     }
   }
 
-  /** Send a refused change on top of what the server has. */
+  /** Resend a rejected change on top of the server's version. */
   async resendRefused(task: string, key: string): Promise<void> {
     await this.store.updateOutbox(task, (outbox) => [resendRefused(outbox, key, this.makeId()), undefined]);
     this.sendNow();
   }
 
-  /** Forget a change that was not sent or not accepted. */
+  /** Drop a change that was not sent or was rejected. */
   async dropChange(task: string, key: string): Promise<void> {
     await this.store.updateOutbox(task, (outbox) => [dropChange(outbox, key), undefined]);
     this.sendNow();
   }
 
-  /** Forget a refused change for what the server has, as long as it is that one; whether it was. */
+  /** Drop a rejected change in favour of the server's version. Return false if it has changed. */
   async dropRefused(task: string, key: string, version: number | undefined): Promise<boolean> {
     const isDropped = await this.store.updateOutbox(task, (outbox) => dropRefused(outbox, key, version));
     this.sendNow();
     return isDropped;
   }
 
-  /** Forget what could not be sent of a task that went to somebody else, after that was said. */
+  /** Drop unsent changes of a reassigned task, after the annotator was told. */
   async abandonTask(task: string): Promise<void> {
     await this.store.updateOutbox(task, () => [EMPTY_OUTBOX, undefined]);
     this.resumeTask(task);
   }
 
-  /** Take up a task again, after it was reopened for example. */
+  /** Resume a task, for example after it was reopened. */
   resumeTask(task: string): void {
     delete this.haltCodeByTask[task];
     this.sendNow();
   }
 
-  /** Send now what there is to send. */
+  /** Send waiting changes now. */
   sendNow(): void {
     clearTimeout(this.timer);
     this.retryAt = undefined;
     void this.sendAll();
   }
 
-  /** Tell the listener how things stand. */
+  /** Report the save state to the listener. */
   async reportStatus(): Promise<void> {
     const outboxes = [...(await this.store.readOutboxes())];
     const changes = outboxes.flatMap(([task, outbox]) => outbox.changes.map((change) => ({ task, ...change })));
@@ -180,11 +180,11 @@ export class Sender {
     this.isRunning = true;
     try {
       while (this.isRequested) {
-        this.isRequested = false; // set again by whoever adds a change after it was looked for
+        this.isRequested = false; // set again by a caller that adds a change in the meantime
         while (await this.sendNext()) await this.reportStatus();
       }
     } catch (error) {
-      console.error(error); // nobody foresaw it; the change is still there
+      console.error(error); // unexpected error; the change is still stored
       this.scheduleRetry();
     } finally {
       this.isRunning = false;
@@ -193,8 +193,8 @@ export class Sender {
   }
 
   /**
-   * Send one change; whether there may be more to do now. Changes of somebody else who worked in this browser are no
-   * exception: the server knows no such task of whoever is signed in, and they stay where they are.
+   * Send one change. Return true if there may be more to send. Changes of another annotator in this browser stay
+   * stored, because the server knows no such task for the signed-in annotator.
    */
   private async sendNext(): Promise<boolean> {
     if (this.retryAt !== undefined) return false;

@@ -14,7 +14,7 @@ const kept = async (store: Store) =>
     [...(await store.readOutboxes())].map(([task, { changes }]) => [task, changes.map(({ key }) => key)]),
   );
 
-/** From now on the device has no room: every put aborts, as a full disk makes it do. */
+/** Make every put abort, as a full disk does. */
 function fill() {
   const put = IDBObjectStore.prototype.put;
   vi.spyOn(IDBObjectStore.prototype, "put").mockImplementation(function (this: IDBObjectStore, value, key) {
@@ -23,7 +23,7 @@ function fill() {
     return request;
   });
 }
-/** From now on every connection is closed, as a browser does it that has had enough. */
+/** Close every connection, as browsers do under pressure. */
 const lose = () =>
   vi.spyOn(IDBDatabase.prototype, "transaction").mockImplementation(() => {
     throw new DOMException("The database connection is closing.", "InvalidStateError");
@@ -33,7 +33,7 @@ let number = 0;
 const name = () => `store-${number++}`;
 afterEach(() => vi.restoreAllMocks());
 
-test("what is kept is there for the next page", async () => {
+test("stored changes are available to the next page", async () => {
   const at = name();
   const store = await openStore(at);
   expect(await Promise.all([add(store, "t", "units/a"), add(store, "t", "units/b")])).toEqual(["units/a", "units/b"]);
@@ -48,7 +48,7 @@ describe.each([
   ["a full device", fill],
   ["a lost connection", lose],
 ])("%s", (_, fail) => {
-  test("keeps every one of the changes made at once, on top of what was there", async () => {
+  test("keeps all simultaneous changes on top of the stored ones", async () => {
     const store = await openStore(name());
     await add(store, "t", "units/a");
     await add(store, "other", "units/z");
@@ -58,7 +58,7 @@ describe.each([
     expect(store.isPersistent).toBe(false);
     expect(await kept(store)).toEqual({ t: ["units/a", "units/b", "units/c", "units/d"], other: ["units/z"] });
   });
-  test("is no obstacle to what is kept besides", async () => {
+  test("does not affect the other stores", async () => {
     const store = await openStore(name());
     await store.saveLocalState("t", LOCAL);
     fail();
@@ -69,7 +69,7 @@ describe.each([
   });
 });
 
-test("a connection lost in the middle of a change loses nothing", async () => {
+test("a connection lost during a change loses nothing", async () => {
   const store = await openStore(name());
   await add(store, "t", "units/a");
   const get = IDBObjectStore.prototype.get;
@@ -82,7 +82,7 @@ test("a connection lost in the middle of a change loses nothing", async () => {
   expect(await kept(store)).toEqual({ t: ["units/a", "units/b"] });
 });
 
-test("what was on its way into the database when it was lost is kept with the rest", async () => {
+test("a write in flight is kept when the database is lost", async () => {
   const store = await openStore(name());
   const first = add(store, "t", "units/a");
   lose();
@@ -91,7 +91,7 @@ test("what was on its way into the database when it was lost is kept with the re
   expect(Object.values(await kept(store)).map((keys) => keys.sort())).toEqual([["units/a", "units/b"]]);
 });
 
-test("what another page left is known after a mere look", async () => {
+test("changes left by another page are known after reading", async () => {
   const at = name();
   await add(await openStore(at), "t", "units/a");
   const store = await openStore(at);

@@ -1,27 +1,27 @@
 import type { HistoryStep } from "../work/update-work";
 import { EMPTY_OUTBOX, type Outbox } from "./outbox";
 
-/** What a device remembers of a task besides what is to be sent. */
+/** State of a task in the browser, other than unsent changes. */
 export interface LocalTaskState {
   readonly past: readonly HistoryStep[];
   readonly future: readonly HistoryStep[];
-  /** Hints that were refused, as `mark key/rule`. */
+  /** Dismissed hints, as `mark key/rule`. */
   readonly refusedHints: readonly string[];
   readonly active: number;
 }
 
-/** Where changes are kept until the server has them. */
+/** Storage of changes until the server has them. */
 export interface Store {
-  /** Whether what is kept survives the page. */
+  /** True if stored changes survive closing the page. */
   readonly isPersistent: boolean;
-  /** Change a task's outbox in one piece, also when two tabs do it at once. */
+  /** Update a task's outbox atomically, also across tabs. */
   updateOutbox<T>(task: string, apply: (outbox: Outbox) => [Outbox, T]): Promise<T>;
   readOutboxes(): Promise<Map<string, Outbox>>;
   readLocalState(task: string): Promise<LocalTaskState | undefined>;
   saveLocalState(task: string, local: LocalTaskState): Promise<void>;
 }
 
-/** A store that lasts, or one that does not where the browser allows none. */
+/** Open a persistent store, or one in memory if the browser allows none. */
 export async function openStore(name = "finecomb"): Promise<Store> {
   try {
     return new IndexedDbStore(await openDatabase(name));
@@ -53,11 +53,11 @@ const transactionDone = (transaction: IDBTransaction): Promise<void> =>
   });
 
 /**
- * In IndexedDB. When the device is full or the browser closes the database, everything moves to memory for good, so that
- * at least this page knows it all and goes on sending; `lasting` says so.
+ * Store in IndexedDB. When the disk is full or the browser closes the database, everything moves to memory for good,
+ * so that this page can still send all changes; `lasting` reports this.
  */
 class IndexedDbStore implements Store {
-  /** What this page saw last; all there is once the database gave out. */
+  /** State last seen by this page; the only copy after the database fails. */
   private readonly memory = new MemoryStore();
   private migration: Promise<void> | undefined;
   private isMigrated = false;
@@ -102,7 +102,7 @@ class IndexedDbStore implements Store {
     );
   }
 
-  /** Do something in the database, or in memory when that fails or has failed before. */
+  /** Run an operation in the database, or in memory if that fails or has failed before. */
   private async withFallback<T>(inDatabase: () => Promise<T>, inMemory: () => Promise<T>): Promise<T> {
     try {
       if (this.isPersistent) return await inDatabase();
@@ -152,13 +152,13 @@ class IndexedDbStore implements Store {
       for (const [task, local] of await this.readAll<LocalTaskState>("local"))
         await this.memory.saveLocalState(task, local);
     } catch {
-      // it cannot be read either: what this page saw last is in memory already
+      // reading fails as well; memory already has the last known state
     }
     this.isMigrated = true;
   }
 }
 
-/** In memory only. */
+/** Store in memory only. */
 class MemoryStore implements Store {
   readonly isPersistent = false;
   private readonly outboxes = new Map<string, Outbox>();

@@ -1,6 +1,6 @@
 import type { Guide, Label, Page, Practice, Question, Task } from "../../lib/api-types";
 
-/** Small pieces for tests. */
+/** Fixtures for tests. */
 export const question = (name: string, more: Partial<Question> = {}): Question => ({
   name,
   ask: `${name}?`,

@@ -16,7 +16,7 @@ const marked = (words: string, name: string): Mark => {
   };
 };
 
-describe("what is missing", () => {
+describe("missing items", () => {
   const asking = guide({
     labels: [label("again", { antecedent: "required" }), label("word")],
     questions: [question("severity"), question("comment", { required: false })],
@@ -32,7 +32,7 @@ describe("what is missing", () => {
       [key, kind, question?.name].filter(Boolean).join(" "),
     );
 
-  test("in the order of the text, then the parts, then the whole", () => {
+  test("come in text order, then parts, then the whole text", () => {
     const work = {
       "marks/b": { ...marked("Saturday", "again") },
       "marks/a": marked("30-20", "word"),
@@ -47,16 +47,16 @@ describe("what is missing", () => {
       "answers answer quality",
     ]);
   });
-  test("a question is missing only where it is asked", () => {
+  test("a question is missing only if it is asked", () => {
     expect(found({ answers: { answers: { quality: "good" }, noErrors: false } })).toEqual([]);
     expect(found({ answers: { answers: { quality: "bad" }, noErrors: false } })).toEqual(["answers answer why"]);
   });
-  test("of a text that cannot be judged nothing is asked, but its marks must be whole", () => {
+  test("a text that cannot be judged needs no answers, but complete marks", () => {
     const answers = { answers: { cannot_judge: "cut off" }, noErrors: false };
     expect(found({ answers })).toEqual([]);
     expect(found({ "marks/a": marked("30-20", "word"), answers })).toEqual(["marks/a answer severity"]);
   });
-  test("an empty answer is none", () => {
+  test("an empty answer counts as missing", () => {
     expect(found({ answers: { answers: { quality: "  " }, noErrors: false } })).toEqual(["answers answer quality"]);
   });
 });

@@ -2,7 +2,7 @@ import type { Guide, Question } from "../../lib/api-types";
 import { findLabel, markQuestions, unansweredQuestions, textQuestions } from "../../lib/questions/questions";
 import { sortedMarks, NO_ANSWERS, type EntryKey, type Mark, type MarkKey, type UnitKey, type Work } from "./work";
 
-/** Something required that is not there yet: an answer, earlier words, a label, or a part not judged. */
+/** Required item that is missing: an answer, an antecedent, a label, or an unjudged part. */
 export interface MissingItem {
   readonly key: EntryKey;
   readonly kind: "answer" | "antecedent" | "label" | "part";
@@ -10,8 +10,8 @@ export interface MissingItem {
 }
 
 /**
- * All that is missing, in the order of the text, then of the parts, then about the whole text. Marks must be whole even
- * where the text cannot be judged, since the server takes no half ones.
+ * Return all missing items in text order, then by part, then for the whole text. Marks must be complete even if the
+ * text cannot be judged, because the server rejects incomplete ones.
  */
 export function missingItems(work: Work, guide: Guide, parts: readonly UnitKey[] = []): MissingItem[] {
   const textAnswers = work.answers ?? NO_ANSWERS;
@@ -28,7 +28,7 @@ export function missingItems(work: Work, guide: Guide, parts: readonly UnitKey[]
   ];
 }
 
-/** What one mark lacks. */
+/** Return the missing items of one mark. */
 export function missingInMark(key: MarkKey, mark: Mark, guide: Guide): MissingItem[] {
   const items: MissingItem[] = [];
   if (mark.label === null && !guide.unlabelled) items.push({ key, kind: "label" });

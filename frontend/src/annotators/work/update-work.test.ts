@@ -29,7 +29,7 @@ const EVENTS: WorkEvent[] = [
 ];
 
 describe("undo and redo", () => {
-  test("every step can be undone and done again", () => {
+  test("every step can be undone and redone", () => {
     const states = EVENTS.reduce<WorkState[]>((states, event) => [...states, updateWork(states.at(-1)!, event)], [NEW]);
     let state = states.at(-1)!;
     for (const expected of states.slice(0, -1).reverse()) {
@@ -43,17 +43,17 @@ describe("undo and redo", () => {
     expect(state.future).toEqual([]);
   });
 
-  test("survives being written down and read again", () => {
+  test("survives serialisation", () => {
     const state = structuredClone(after(...EVENTS));
     expect(updateWork(state, { type: "undo" }).work).toEqual(after(...EVENTS.slice(0, -1)).work);
   });
 
-  test("with nothing to undo nothing happens", () => {
+  test("undo without steps does nothing", () => {
     expect(updateWork(NEW, { type: "undo" })).toEqual(NEW);
     expect(updateWork(NEW, { type: "redo" })).toEqual(NEW);
   });
 
-  test("doing something else forgets what could be done again", () => {
+  test("a new step clears the redo steps", () => {
     const state = after(EVENTS[0]!, { type: "undo" }, { type: "mark", id: "x", mark: mark(1, 2) });
     expect(state.future).toEqual([]);
   });
@@ -70,18 +70,18 @@ describe("undo and redo", () => {
     expect(updateWork(state, { type: "undo" }).work["marks/m"]).toEqual(mark(0, 5));
   });
 
-  test("what comes from another window is shown but is not a step", () => {
+  test("changes from another window are shown but are not steps", () => {
     const state = updateWork(after(EVENTS[0]!), { type: "received", patch: { "marks/other": mark(3, 4) } });
     expect(state.past).toHaveLength(1);
     expect(Object.keys(updateWork(state, { type: "undo" }).work)).toEqual(["marks/other"]);
   });
 
-  test("an event that changes nothing leaves no step", () => {
+  test("an event without effect leaves no step", () => {
     expect(after({ type: "relabel", key: "marks/none", label: "word" })).toEqual(NEW);
   });
 });
 
-test("a mark takes back that there are no errors, in one step", () => {
+test("adding a mark clears noErrors in one step", () => {
   const said = after({ type: "noErrors", value: true });
   const marked = updateWork(said, EVENTS[0]!);
   expect(marked.work.answers).toEqual({ answers: {}, noErrors: false });
@@ -102,20 +102,20 @@ test("changing the rating keeps both answers typed so far", () => {
 describe("offered marks", () => {
   const accepted = after({ type: "mark", id: "m", mark: mark(0, 5, ["o"]), offer: "decisions/o" });
 
-  test("accepting makes a mark and a decision", () => {
+  test("accepting creates a mark and a decision", () => {
     expect(accepted.work["decisions/o"]).toEqual({ decision: "accepted", mark: "m" });
   });
-  test("changing it afterwards makes it edited", () => {
+  test("a later change makes it edited", () => {
     const state = updateWork(accepted, { type: "relabel", key: "marks/m", label: "name" });
     expect(state.work["decisions/o"]).toEqual({ decision: "edited", mark: "m" });
   });
-  test("deleting it afterwards makes it rejected", () => {
+  test("a later deletion makes it rejected", () => {
     const state = updateWork(accepted, { type: "remove", key: "marks/m" });
     expect(state.work).toEqual({ "decisions/o": { decision: "rejected", mark: null } });
   });
 });
 
-test("an answer about a part may say how long the part took", () => {
+test("an answer about a part can include the time spent on it", () => {
   const key = "units/0-4" as const;
   const event = { type: "answer", key, question: "kind", value: "result" } as const;
   const once = updateWork({ work: {}, past: [], future: [] }, { ...event, seconds: 3 });

@@ -17,14 +17,14 @@ import {
   type Work,
 } from "./work";
 
-/** What an annotator can do. Every event that changes the work can be undone, but for what came from elsewhere. */
+/** Events of the annotator. Every event that changes the work can be undone, except those from elsewhere. */
 export type WorkEvent =
   | { readonly type: "mark"; readonly id: string; readonly mark: Mark; readonly offer?: DecisionKey }
   | {
       readonly type: "relabel";
       readonly key: MarkKey;
       readonly label: string | null;
-      /** As wide as the new label asks for, where that is wider. */
+      /** Wider spans, if the new label requires them. */
       readonly spans?: readonly Span[];
     }
   | { readonly type: "resize"; readonly key: MarkKey; readonly spans: readonly Span[] }
@@ -41,7 +41,7 @@ export type WorkEvent =
       readonly key: EntryKey;
       readonly question: string;
       readonly value: Answer | undefined;
-      /** Time spent on a part so far, where answering is all that judges it. */
+      /** Time spent on a part so far, if answering alone judges it. */
       readonly seconds?: number;
     }
   | { readonly type: "noErrors"; readonly value: boolean }
@@ -50,7 +50,7 @@ export type WorkEvent =
   | { readonly type: "undo" | "redo" }
   | { readonly type: "received"; readonly patch: Patch };
 
-/** One thing that can be undone. Typing into one field is one step, told by `tag`. */
+/** Undoable step. Typing into one field, identified by `tag`, is one step. */
 export interface HistoryStep {
   readonly name: Exclude<WorkEvent["type"], "undo" | "redo" | "received">;
   readonly tag: string;
@@ -65,7 +65,7 @@ export interface WorkState {
 
 const MAX_STEPS = 200;
 
-/** The next state. Nothing else changes what was marked. */
+/** Return the next state. No other function changes the work. */
 export function updateWork(state: WorkState, event: WorkEvent): WorkState {
   switch (event.type) {
     case "undo":
@@ -79,7 +79,7 @@ export function updateWork(state: WorkState, event: WorkEvent): WorkState {
   }
 }
 
-/** What an event sets. */
+/** Return the patch of an event. */
 function patchForEvent(work: Work, event: Exclude<WorkEvent, { type: "undo" | "redo" | "received" }>): Patch {
   switch (event.type) {
     case "mark":
@@ -112,11 +112,11 @@ const acceptOffer = (work: Work, event: { id: string; offer?: DecisionKey }): Pa
     ? {}
     : { [event.offer]: { decision: "accepted", mark: event.id } };
 
-/** A mark on a text contradicts "no errors". */
+/** Return the patch that removes "no errors", which a mark contradicts. */
 const clearNoErrors = (work: Work): Patch =>
   work.answers?.noErrors ? { answers: { ...work.answers, noErrors: false } } : {};
 
-/** A changed mark; one that was accepted from an offer counts as edited from now on. */
+/** Return a changed mark; an accepted suggestion becomes an edited one. */
 function patchMark(work: Work, key: MarkKey, change: Partial<Mark>): Patch {
   const mark = work[key];
   return mark ? { [key]: { ...mark, ...change }, ...setOffersEdited(work, key) } : {};
@@ -133,7 +133,7 @@ const setOffersEdited = (work: Work, key: MarkKey): Patch =>
 const setOffersRejected = (work: Work, key: MarkKey): Patch =>
   Object.fromEntries(acceptedOffers(work, key).map((offer) => [offer, { decision: "rejected", mark: null }]));
 
-/** Several marks in place of one: the first keeps its id and answers, the others begin with the same answers. */
+/** Split a mark: the first keeps its ID and answers, the others start with the same answers. */
 function splitMark(
   work: Work,
   { key, ids, spans }: { key: MarkKey; ids: readonly string[]; spans: readonly Span[] },
@@ -155,7 +155,7 @@ function patchAnswer(work: Work, { key, question, value, seconds }: Extract<Work
   return { [key]: { ...entry, ...time, answers }, ...offerPatch };
 }
 
-/** Typing goes into one step until something else happens. */
+/** Merge typing into one step until another event happens. */
 const stepTag = (event: WorkEvent): string =>
   event.type === "answer" && typeof event.value !== "number" ? `${event.key} ${event.question}` : "";
 

@@ -33,16 +33,16 @@ const mark = (...ranges: [number, number][]): Mark => ({
   madeFrom: [],
 });
 
-describe("the seam between code points and UTF-16", () => {
+describe("conversion between code points and UTF-16", () => {
   const sources = taskSources(task(TEXT, { context: { prompt: "😀 first" } }));
 
-  test("a mark comes back as it went, with the quotes of its text", () => {
+  test("a mark survives the round trip, with the quotes of its text", () => {
     const found = entryFromWire("marks/m", body(), sources) as Mark;
     expect(TEXT.slice(found.spans[0]!.start, found.spans[0]!.end)).toBe("family");
     expect(entryToWire("marks/m", found, sources, guide())).toEqual(body());
   });
 
-  test("also on a context, with earlier words there", () => {
+  test("also on a context, with an antecedent there", () => {
     const sent = body({
       spans: [["prompt", 2, 7]],
       quotes: ["first"],
@@ -51,23 +51,23 @@ describe("the seam between code points and UTF-16", () => {
     expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
-  test("with other readings of the same mistake", () => {
+  test("with alternatives", () => {
     const reading = [{ spans: [[2, 3]] as [number, number][], quotes: ["👩"], label: "number" }];
     const sent = body({ alternatives: [reading] });
     expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
-  test("offset 0 is a place, and an empty span an omission", () => {
+  test("offset 0 is valid, and an empty span is an omission", () => {
     const sent = body({ spans: [[0, 0]], quotes: [""] });
     expect(entryToWire("marks/m", entryFromWire("marks/m", sent, sources), sources, guide())).toEqual(sent);
   });
 
-  test("deleted is null", () => {
+  test("a deleted entry is null", () => {
     expect(entryFromWire("marks/m", null, sources)).toBeUndefined();
     expect(entryToWire("marks/m", undefined, sources, guide())).toBeNull();
   });
 
-  test("only answers to what is asked are sent, and no empty ones", () => {
+  test("only non-empty answers to questions that are asked are sent", () => {
     const asking = guide({
       questions: [
         question("severity"),
@@ -85,7 +85,7 @@ describe("the seam between code points and UTF-16", () => {
   });
 });
 
-test("a task is read into entries", () => {
+test("a task is converted to entries", () => {
   const found = workFromWire(
     task(TEXT, {
       marks: [{ id: "m", version: 3, body: body() }],
@@ -98,7 +98,7 @@ test("a task is read into entries", () => {
   expect(Object.keys(found).sort()).toEqual(["answers", "decisions/o", "marks/m", "units/0-5"]);
 });
 
-test("marks are in the order of the text, those on contexts first", () => {
+test("marks come in text order, those on contexts first", () => {
   const onPrompt = { ...mark([9, 10]), spans: [{ part: "prompt", start: 9, end: 10 }] };
   const found = sortedMarks({
     "marks/b": mark([5, 9]),
@@ -109,7 +109,7 @@ test("marks are in the order of the text, those on contexts first", () => {
   expect(found.map(([key]) => key)).toEqual(["marks/d", "marks/c", "marks/a", "marks/b"]);
 });
 
-test("a patch leads from one work to another, and its reverse back", () => {
+test("a patch leads from one work to another, and its reverse leads back", () => {
   const from = { "marks/a": mark([0, 1]), "marks/b": mark([1, 2]) };
   const to = { "marks/b": from["marks/b"], "marks/c": mark([2, 3]) };
   const patch: Patch = diffWork(from, to);
@@ -118,7 +118,7 @@ test("a patch leads from one work to another, and its reverse back", () => {
   expect(applyPatch(to, diffWork(to, from))).toEqual(from);
 });
 
-test("union joins what touches, and orders the rest", () => {
+test("union joins adjacent spans and orders the rest", () => {
   const span = (start: number, end: number) => ({ part: "text", start, end });
   expect(mergeSpans([span(8, 9), span(3, 6), span(0, 4)])).toEqual([span(0, 6), span(8, 9)]);
 });

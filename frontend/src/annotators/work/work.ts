@@ -13,32 +13,32 @@ import type {
 } from "../../lib/api-types";
 import { applicableAnswers, markQuestions } from "../../lib/questions/questions";
 
-/** One mark of another way to read an error. */
+/** Mark of an alternative. */
 export interface AlternativeMark {
   readonly spans: readonly Span[];
   readonly label: string | null;
 }
-/** One claimed error, in offsets of the page. */
+/** One marked error, in page offsets. */
 export interface Mark {
   readonly spans: readonly Span[];
   readonly label: string | null;
   readonly answers: Answers;
   readonly antecedent: readonly Span[];
   readonly madeFrom: readonly string[];
-  /** The same mistake, read otherwise: each a complete other set of marks. */
+  /** Alternative ways to mark the same error, each a complete set of marks. */
   readonly alternatives?: readonly (readonly AlternativeMark[])[];
 }
-/** A part that was judged. */
+/** Judged part. */
 export interface PartJudgement {
   readonly answers: Answers;
   readonly seconds: number;
 }
-/** What was said about the whole text. */
+/** Answers about the whole text. */
 export interface TextAnswers {
   readonly answers: Answers;
   readonly noErrors: boolean;
 }
-/** What was decided about an offered mark. */
+/** Decision about an offered mark. */
 export interface OfferDecision {
   readonly decision: SuggestionBody["decision"];
   readonly mark: string | null;
@@ -47,17 +47,17 @@ export interface OfferDecision {
 export type MarkKey = `marks/${string}`;
 export type UnitKey = `units/${string}`;
 export type DecisionKey = `decisions/${string}`;
-/** Names an entry of a task, and is the end of its address on the server. */
+/** Key of an entry in a task, also the end of its URL on the server. */
 export type EntryKey = MarkKey | UnitKey | DecisionKey | "answers";
 
-/** Everything an annotator did in one task, by entry. */
+/** All work of an annotator on one task, by entry. */
 export interface Work {
   readonly [key: MarkKey]: Mark;
   readonly [key: UnitKey]: PartJudgement;
   readonly [key: DecisionKey]: OfferDecision;
   readonly answers?: TextAnswers;
 }
-/** Entries to set; undefined removes. */
+/** Entries to set; undefined removes an entry. */
 export type Patch = { readonly [key in EntryKey]?: Mark | PartJudgement | OfferDecision | TextAnswers | undefined };
 
 export const NO_ANSWERS: TextAnswers = { answers: {}, noErrors: false };
@@ -67,7 +67,7 @@ const isMarkKey = (key: string): key is MarkKey => key.startsWith("marks/");
 
 const KEYED_MARKS = new WeakMap<Mark, [MarkKey, Mark]>();
 
-/** A mark with its key; the same object again for the same mark, so that a list of many draws only what changed. */
+/** Return a mark with its key. The object is stable per mark, so that a long list redraws only changes. */
 function keyedMark(key: MarkKey, mark: Mark): [MarkKey, Mark] {
   const cached = KEYED_MARKS.get(mark);
   if (cached?.[0] === key) return cached;
@@ -76,7 +76,7 @@ function keyedMark(key: MarkKey, mark: Mark): [MarkKey, Mark] {
   return entry;
 }
 
-/** Marks with their keys in the order of the text; those on contexts come first, as contexts do on the page. */
+/** Return marks with their keys in text order; those on contexts come first, as on the page. */
 export function sortedMarks(work: Work): [MarkKey, Mark][] {
   const marks = Object.keys(work)
     .filter(isMarkKey)
@@ -89,7 +89,7 @@ const compareSpans = (a: Span, b: Span): number =>
   Number(a.part === "text") - Number(b.part === "text") ||
   (a.part < b.part ? -1 : a.part > b.part ? 1 : a.start - b.start || a.end - b.end);
 
-/** Spans in text order, touching ones joined: what a mark of several selections covers. */
+/** Return the union of spans in text order, with adjacent spans joined. */
 export function mergeSpans(spans: readonly Span[]): Span[] {
   const merged: Span[] = [];
   for (const span of [...spans].sort(compareSpans)) {
@@ -103,7 +103,7 @@ export function mergeSpans(spans: readonly Span[]): Span[] {
 
 // --- the seam: wire offsets count code points, ours count UTF-16 units -----------------------------------------------
 
-/** A text that spans lie in, with the conversion of its offsets. */
+/** Text of a part with the conversion of its offsets. */
 export interface Source {
   readonly text: string;
   readonly offsets: OffsetConverter;
@@ -121,11 +121,17 @@ export const taskSources = (task: Pick<Task, "text" | "context">): Sources =>
 export const quoteSpan = (span: Span, sources: Sources): string =>
   sources[span.part]?.text.slice(span.start, span.end) ?? "";
 
-/** The words of a mark as one string. */
+/** Return the words of a mark as one string. */
 export const quoteSpans = (spans: readonly Span[], sources: Sources): string =>
   spans.map((span) => quoteSpan(span, sources)).join(" … ");
 
-/** A span from the wire. */
+/** Return the last word before a position, with attached punctuation. */
+export function wordBefore({ part, start }: Span, sources: Sources): string {
+  const before = sources[part]!.text.slice(Math.max(0, start - 24), start);
+  return before.trim().split(/\s+/).at(-1)!;
+}
+
+/** Convert a received span. */
 export function spanFromWire(span: WireSpan, sources: Sources): Span {
   const [part, start, end] = span.length === 2 ? (["text", ...span] as const) : span;
   const { toUtf16 } = sources[part]!.offsets;
@@ -138,7 +144,7 @@ function spanToWire({ part, start, end }: Span, sources: Sources): WireSpan {
   return part === "text" ? range : [part, ...range];
 }
 
-/** What the server keeps of a task, as work. */
+/** Convert a received task to work. */
 export function workFromWire(task: Task, sources: Sources): Work {
   const entries: [EntryKey, Body | null][] = [
     ...task.marks.map(({ id, body }): [EntryKey, Body | null] => [markKey(id), body]),
@@ -152,7 +158,7 @@ export function workFromWire(task: Task, sources: Sources): Work {
   );
 }
 
-/** One entry from the wire; undefined when it was deleted. */
+/** Convert a received entry, or return undefined if it was deleted. */
 export function entryFromWire(key: EntryKey, body: Body | null, sources: Sources): Patch[EntryKey] {
   if (body === null) return undefined;
   if (key.startsWith("marks/")) return markFromWire(body as MarkBody, sources);
@@ -177,7 +183,7 @@ const markFromWire = (body: MarkBody, sources: Sources): Mark => ({
     : {}),
 });
 
-/** One entry for the wire: with its quotes, and with answers to what is asked only. */
+/** Convert an entry to a request, with its quotes and only answers to questions that are asked. */
 export function entryToWire(key: EntryKey, entry: Patch[EntryKey], sources: Sources, guide: Guide): Body | null {
   if (entry === undefined) return null;
   if (key.startsWith("marks/")) return markToWire(entry as Mark, sources, guide);
@@ -208,7 +214,7 @@ function markToWire(mark: Mark, sources: Sources, guide: Guide): MarkBody {
   };
 }
 
-/** `work` with the entries of `patch` in place. */
+/** Return `work` with the entries of `patch`. */
 export function applyPatch(work: Work, patch: Patch): Work {
   const result: Record<string, unknown> = { ...work };
   for (const [key, entry] of Object.entries(patch)) {
@@ -218,7 +224,7 @@ export function applyPatch(work: Work, patch: Patch): Work {
   return result as Work;
 }
 
-/** The patch that leads from one work to another; entries are compared by identity, since they never change. */
+/** Return the patch between two works. Entries are compared by identity, because they are immutable. */
 export function diffWork(from: Work, to: Work): Patch {
   const keys = new Set([...Object.keys(from), ...Object.keys(to)]) as Set<EntryKey>;
   return Object.fromEntries([...keys].filter((key) => from[key] !== to[key]).map((key) => [key, to[key]])) as Patch;

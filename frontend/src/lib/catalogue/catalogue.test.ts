@@ -11,45 +11,45 @@ test("plural forms and values", () => {
   expect(t("textOf", { n: 7, of: 20 })).toBe("Text 7 of 20");
 });
 
-test("numbers are written as the locale does", () => {
+test("numbers follow the locale", () => {
   expect(createTranslator({ n: "{n}" }, "de")("n", { n: 12345 })).toBe("12.345");
 });
 
-test("both forms of a message ask for the same values", () => {
+test("singular and plural forms have the same placeholders", () => {
   const values = (message: string) => new Set(message.match(/\{\w+\}/g));
   for (const message of Object.values(en))
     if (typeof message !== "string")
       expect(new Set([...values(message.one), "{n}"])).toEqual(new Set([...values(message.other), "{n}"]));
 });
 
-test("plain words: no exclamation marks, and nobody is begged or scolded", () => {
+test("messages avoid exclamation marks, pleading and blame", () => {
   for (const message of Object.values(en)) {
     const words = typeof message === "string" ? message : message.one + message.other;
-    expect(words).not.toMatch(/!|please|oops|invalid|submit|error \d/i);
+    expect(words).not.toMatch(/!|please|oops|invalid|error \d/i);
   }
 });
 
 const files = import.meta.glob<Language>("./languages/*.ts", { import: "default", eager: true });
 const forms = (message: Message) => (typeof message === "string" ? [message] : Object.values(message));
-const blanks = (message: Message) =>
+const placeholders = (message: Message) =>
   new Set([...forms(message).flatMap((form) => form.match(/\{\w+\}/g) ?? []), "{n}"]);
 
-test.each(Object.entries(files))("%s asks for the values that English asks for", (_, language) => {
+test.each(Object.entries(files))("%s has the placeholders of the English messages", (_, language) => {
   for (const [own, english] of [
     [language.annotators, en],
     [language.questions, questions],
   ] as [Record<string, Message>, Record<string, Message>][])
     for (const [key, message] of Object.entries(own))
-      expect([key, blanks(message)]).toEqual([key, blanks(english[key]!)]);
+      expect([key, placeholders(message)]).toEqual([key, placeholders(english[key]!)]);
 });
 
-test("German is whole", () => {
+test("the German translation is complete", () => {
   const german = files["./languages/de.ts"]!;
   expect(Object.keys(en).filter((key) => !(key in german.annotators))).toEqual([]);
   expect(Object.keys(questions).filter((key) => !(key in german.questions))).toEqual([]);
 });
 
-test("German speaks to adults: Sie, German quotes, a capital after a colon that begins a sentence, short buttons", () => {
+test("German uses Sie, German quotes, capitals after colons and short buttons", () => {
   const { annotators, questions: asked } = files["./languages/de.ts"]! as unknown as Record<
     string,
     Record<string, Message>
@@ -63,7 +63,7 @@ test("German speaks to adults: Sie, German quotes, a capital after a colon that 
     expect([key, forms(annotators![key]!).every((words) => words.length <= 34)]).toEqual([key, true]);
 });
 
-test("a language is found by its code or by its first part; the rest is English", () => {
+test("languages resolve by code or primary subtag and fall back to English", () => {
   expect(LANGUAGES).toContain("de");
   expect([resolveLanguage("de"), resolveLanguage("de-AT"), resolveLanguage("xx"), resolveLanguage("")]).toEqual([
     "de",
@@ -73,7 +73,7 @@ test("a language is found by its code or by its first part; the rest is English"
   ]);
 });
 
-test("what a language lacks is said in English", () => {
+test("untranslated messages fall back to English", () => {
   const say = createTranslator({ a: "one", b: { one: "{n} thing", other: "{n} things" } });
   say.speak({ b: { few: "{n} veci", other: "{n} vecí" } }, "sk");
   expect([say("a"), say("b", { n: 2 }), say("b", { n: 9 })]).toEqual(["one", "2 veci", "9 vecí"]);
@@ -86,19 +86,19 @@ const sources = Object.entries(
   .filter(([name]) => !name.startsWith("./") && !/schema\.d|\.test\.ts$/.test(name))
   .map(([, text]) => text)
   .join("\n");
-/** Keys that are put together of parts: `noted-${kind}`. */
+/** Patterns of keys built from template literals, such as `noted-${kind}`. */
 const built = [...sources.matchAll(/`([^`\n]*\$\{[^`\n]*)`/g)]
   .map(([, text]) => text!.split(/\$\{[^}]*\}/))
   .filter((parts) => /[a-z]/i.test(parts.join("")))
   .map((parts) => new RegExp(`^${parts.map((part) => part.replace(/[^\w-]/g, "\\$&")).join(".+")}$`));
-/** Those of `${edge}-${way}`, and reasons that the server names. */
+/** Keys from `${edge}-${way}`, and reasons named by the server. */
 const BY_VALUE = /^(?:(?:start|end)-(?:back|on)|fast|few)$/;
 
-test.each(Object.entries(catalogues))("every message of %s is said somewhere", (_, module) => {
+test.each(Object.entries(catalogues))("every message of %s is used", (_, module) => {
   const keys = Object.values(module).flatMap((part) => (typeof part === "object" ? Object.keys(part) : []));
-  const isSaid = (key: string) =>
+  const isUsed = (key: string) =>
     BY_VALUE.test(key) ||
     [`"${key}"`, `'${key}'`, `\`${key}\``].some((word) => sources.includes(word)) ||
     built.some((pattern) => pattern.test(key));
-  expect(keys.filter((key) => !isSaid(key))).toEqual([]);
+  expect(keys.filter((key) => !isUsed(key))).toEqual([]);
 });

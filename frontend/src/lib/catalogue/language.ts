@@ -3,9 +3,9 @@ import { t } from ".";
 import { t as questions, type questions as english } from "./questions.en";
 import type { Message } from "./translator";
 
-/** One language of the annotators' pages: a file of `languages/`, named by its code. What it lacks is said in English. */
+/** Translation of the annotator pages, one file of `languages/` per code. Missing messages fall back to English. */
 export interface Language {
-  /** What speakers call it. */
+  /** Name of the language in the language itself. */
   readonly name: string;
   readonly annotators: Readonly<Partial<Record<keyof typeof en, Message>>>;
   readonly questions: Readonly<Partial<Record<keyof typeof english, Message>>>;
@@ -14,18 +14,18 @@ export interface Language {
 const LANGUAGE_FILES = import.meta.glob<Language>("./languages/*.ts", { import: "default" });
 const languageCode = (path: string) => /([\w-]+)\.ts$/.exec(path)![1]!;
 
-/** Codes of all languages that the pages speak. */
+/** Codes of all available languages. */
 export const LANGUAGES: readonly string[] = ["en", ...Object.keys(LANGUAGE_FILES).map(languageCode)].sort();
 
-/** The code of the language to speak for one such as `de-AT`; English where there is none. */
+/** Return the available language for a code such as `de-AT`, or English. */
 export const resolveLanguage = (wanted: string): string =>
   LANGUAGES.find((code) => code === wanted) ?? LANGUAGES.find((code) => code === wanted.split("-")[0]) ?? "en";
 
-/** Speak a language on this page, once its file is there. */
+/** Load a language and use it on this page. */
 export async function loadLanguage(wanted: string): Promise<void> {
   const code = resolveLanguage(wanted);
   const load = LANGUAGE_FILES[`./languages/${code}.ts`];
-  const language = await load?.().catch(() => undefined); // without its file the page speaks English
+  const language = await load?.().catch(() => undefined); // without its file the page stays in English
   document.documentElement.lang = language ? code : "en";
   if (!language) return;
   t.speak(language.annotators, code);

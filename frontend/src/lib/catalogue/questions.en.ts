@@ -1,20 +1,20 @@
 import { createTranslator } from "./translator";
 
-/** The words around a question that do not come from the protocol, for annotators and researchers alike. */
+/** Texts around questions, shared by annotator and researcher pages. The questions come from the protocol. */
 export const questions = {
   yes: "Yes",
   no: "No",
-  choose: "Choose…",
+  choose: "Select…",
   none: "–",
-  ifYouLike: "if you like",
+  ifYouLike: "optional",
   keysAre: "keys {keys}",
-  startFromText: "Start again from the text",
+  startFromText: "Reset to the text",
   fromTo: "from {low} to {high}",
-  atLeast: "of {low} or more",
-  atMost: "up to {high}",
-  notInRange: "“{ask}” is answered by a number {range}; {given} is none.",
-  noNumber: "“{ask}” is answered by a number; {given} is none.",
-  takeOffSource: "Leave out where it was found: {source}",
+  atLeast: "of at least {low}",
+  atMost: "of at most {high}",
+  notInRange: "“{ask}” must be a number {range}; found {given}.",
+  noNumber: "“{ask}” must be a number; found {given}.",
+  takeOffSource: "Remove the source: {source}",
 } as const;
 
 export const t = createTranslator<typeof questions>(questions);

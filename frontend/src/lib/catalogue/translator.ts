@@ -1,20 +1,20 @@
-/** A message: plain, or one for each plural form of `n` that the language has. `{name}` becomes the value of that name. */
+/** Message: plain, or one per plural form of `n`. `{name}` is replaced by the value of that name. */
 export type Message = string | ({ other: string } & Partial<Record<Intl.LDMLPluralRule, string>>);
 export type Values = Record<string, string | number>;
 export type Messages = Readonly<Record<string, Message>>;
 
-/** A function from the keys of one catalogue to its messages, in English until it is told another language. */
+/** Create a function from keys of a catalogue to messages, in English until another language is set. */
 export function createTranslator<C extends Messages>(catalogue: C, locale = "en") {
   let translations: Messages = {};
   let plural = new Intl.PluralRules(locale);
   let number = new Intl.NumberFormat(locale);
 
   const translate = (key: keyof C & string, values: Values = {}): string => {
-    const message: Message = translations[key] ?? catalogue[key]!; // a message that is not translated is said in English
+    const message: Message = translations[key] ?? catalogue[key]!; // untranslated messages fall back to English
     const form = plural.select(Number(values.n));
     return fillPlaceholders(typeof message === "string" ? message : (message[form] ?? message.other), values, number);
   };
-  /** Speak another language from now on; what is not in it stays as it is. */
+  /** Use another language; missing messages stay in English. */
   const setLanguage = (messages: Messages, language: string): void => {
     translations = messages;
     plural = new Intl.PluralRules(language);

@@ -19,17 +19,17 @@ describe("keys of options", () => {
   ])("%#", (questions, answers, focused, last, name) => {
     expect(keyboardQuestion(questions, answers as never, focused, last)?.name).toBe(name);
   });
-  test("one of several is taken and taken back", () => {
+  test("an option of several can be selected and deselected", () => {
     expect(answerAfterChoice(codes, undefined, codes.options[0]!)).toEqual(["a"]);
     expect(answerAfterChoice(codes, ["a", "b"], codes.options[0]!)).toEqual(["b"]);
     expect(answerAfterChoice(codes, ["a"], codes.options[0]!)).toBeUndefined();
     expect(answerAfterChoice(rating, 1, rating.options[1]!)).toBe(2);
   });
-  test("yes and no can be chosen by key, and eleven codes have eleven keys", () => {
+  test("yes and no have keys, and eleven codes have eleven keys", () => {
     expect(questionChoices(question("q", { scale: "yes-no" })).map(({ value }) => value)).toEqual([true, false]);
     expect(new Set(OPTION_KEYS.slice(0, 11)).size).toBe(11);
   });
-  test("the texts of a pair are called by their places, in options and in conditions", () => {
+  test("texts of a pair are named by position, in options and in conditions", () => {
     const titled = ["a", "b", "neither"].map((value) => ({ ...option(value), title: value.toUpperCase() }));
     const prefer = renameByPosition(question("prefer", { scale: "nominal", options: titled }));
     expect(prefer.options.map(({ title, value }) => [title, value])).toEqual([

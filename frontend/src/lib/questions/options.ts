@@ -8,11 +8,11 @@ export const OPTION_KEYS: readonly string[] = [..."1234567890abcdefghijklmnopqrs
 
 const PAIR_POSITIONS: Readonly<Record<string, string>> = { a: "first", b: "second" };
 
-/** The texts of a pair under the names that the server gives them: by their place on the screen. */
+/** Names of the texts of a pair by position on screen, as on the server. */
 export const isNamedByPosition = (context: Readonly<Record<string, unknown>>): boolean =>
   "first" in context && "second" in context;
 
-/** The question about a pair whose texts are called by their places; its letters go from left to right. */
+/** Return the question about a pair with its texts named by position, from left to right. */
 export function renameByPosition(question: Question): Question {
   const renameValue = <V>(value: V): V => (typeof value === "string" ? ((PAIR_POSITIONS[value] ?? value) as V) : value);
   const options = question.options.map((option) => ({ ...option, value: renameValue(option.value) }));
@@ -21,8 +21,8 @@ export function renameByPosition(question: Question): Question {
 }
 
 /**
- * The question that keys answer at the moment: the one with the focus, else the first that waits for one choice, else
- * the one that was answered last. Where nothing asks for one choice, the first that asks for several.
+ * Return the question that keys answer now: the focused one, or else the first unanswered single choice, or else the
+ * one answered last. Without single choices, the first multiple choice.
  */
 export function keyboardQuestion(
   questions: readonly Question[],
@@ -43,7 +43,7 @@ export function keyboardQuestion(
   );
 }
 
-/** The answer after an option was chosen, or chosen once more among several. */
+/** Return the answer after an option was selected, or deselected among several. */
 export function answerAfterChoice(question: Question, value: Answer | undefined, option: Choice): Answer | undefined {
   if (!questionScale(question).allowsSeveral) return option.value;
   const before = Array.isArray(value) ? value : [];
@@ -52,7 +52,7 @@ export function answerAfterChoice(question: Question, value: Answer | undefined,
   return after.length > 0 ? after : undefined;
 }
 
-/** An answer as people read it; empty where there is none. */
+/** Return an answer as text; empty if there is none. */
 export function answerText(question: Pick<Question, "options">, answer: Answer | undefined): string {
   if (answer === undefined || !isAnswered(answer)) return "";
   if (Array.isArray(answer)) return answer.map((each) => answerText(question, each)).join(", ");

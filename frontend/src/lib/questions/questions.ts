@@ -4,17 +4,17 @@ import { questionScale } from "./scales";
 export const findLabel = (guide: Guide, name: string | null): Label | undefined =>
   guide.labels.find((label) => label.name === name);
 
-/** What is asked of a mark with that label. */
+/** Return the questions for a mark with that label. */
 export const markQuestions = (guide: Guide, label: string | null): Question[] => [
   ...guide.questions,
   ...(findLabel(guide, label)?.questions ?? []),
 ];
 
-/** What is asked about the whole text, apart from why it cannot be judged. */
+/** Return the questions about the whole text, except the reason why it cannot be judged. */
 export const textQuestions = (guide: Guide): Question[] =>
   guide.document_questions.filter((question) => question.name !== "cannot_judge");
 
-/** Whether a question is asked at all, given the other answers. */
+/** Return true if a question is asked, given the other answers. */
 export function isApplicable(question: Question, answers: Answers): boolean {
   if (!question.when) return true;
   const given = answers[question.when.question];
@@ -25,7 +25,7 @@ export const isAnswered = (answer: Answer | undefined): boolean =>
   answer !== undefined &&
   (typeof answer === "string" ? answer.trim() !== "" : !Array.isArray(answer) || answer.length > 0);
 
-/** Those answers that are given to questions that are asked. `cannot_judge` may always be said. */
+/** Return the answers to questions that are asked. `cannot_judge` is always allowed. */
 export const applicableAnswers = (answers: Answers, questions: readonly Question[]): Answers =>
   Object.fromEntries(
     Object.entries(answers).filter(
@@ -35,13 +35,13 @@ export const applicableAnswers = (answers: Answers, questions: readonly Question
     ),
   );
 
-/** Required questions without an answer. */
+/** Return required questions without an answer. */
 export const unansweredQuestions = (questions: readonly Question[], answers: Answers): Question[] =>
   questions.filter(
     (question) => question.required && isApplicable(question, answers) && !isAnswered(answers[question.name]),
   );
 
-/** The question that digits answer: severity, else the first with options. */
+/** Return the question that digits answer: severity, or else the first with options. */
 export const digitQuestion = (questions: readonly Question[], answers: Answers): Question | undefined => {
   const choices = questions.filter(
     (each) => each.options.length > 0 && !questionScale(each).allowsSeveral && isApplicable(each, answers),

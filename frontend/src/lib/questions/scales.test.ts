@@ -30,8 +30,8 @@ test.each([
   expect(parseNumber({ low: 1, high: 5 }, text)).toBe(number);
 });
 
-test("a range is told in words", () => {
+test("rangeText describes the range in words", () => {
   expect(rangeText({ low: 1, high: 5 })).toBe("from 1 to 5");
-  expect(rangeText({ low: 0, high: null })).toBe("of 0 or more");
+  expect(rangeText({ low: 0, high: null })).toBe("of at least 0");
   expect(rangeText({ low: null, high: null })).toBe("");
 });

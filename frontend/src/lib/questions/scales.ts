@@ -1,27 +1,27 @@
 import type { Option, Question } from "../api-types";
 import { t } from "../catalogue/questions.en";
 
-/** An option to choose, as it is shown. */
+/** Option as shown. */
 export type Choice = Pick<Option, "value" | "title" | "gloss" | "group">;
 
-/** What answering on a scale takes. */
+/** Input requirements of a scale. */
 export interface Scale {
-  /** What an answer is given with. */
+  /** Input element. */
   readonly field: "options" | "number" | "text";
-  /** Several options may be chosen. */
+  /** True if several options can be selected. */
   readonly allowsSeveral: boolean;
-  /** The field begins with the text under judgement, and may be emptied. */
+  /** True if the field starts with the text to judge and may be emptied. */
   readonly isRewrite: boolean;
-  /** There is room for its options as cards under a text. */
+  /** True if options fit as cards under a text. */
   readonly hasCards: boolean;
-  /** Lines that a field for a long answer begins with. */
+  /** Initial number of lines of a long-answer field. */
   readonly rows: number;
 }
 
 const OPTIONS_SCALE: Scale = { field: "options", allowsSeveral: false, isRewrite: false, hasCards: true, rows: 3 };
 const TEXT_SCALE: Scale = { ...OPTIONS_SCALE, field: "text" };
 
-/** Every scale by its name: whatever depends on a scale asks this table. */
+/** All scales by name. Code that depends on a scale must use this table. */
 const SCALES: Readonly<Record<Question["scale"], Scale>> = {
   nominal: OPTIONS_SCALE,
   ordinal: OPTIONS_SCALE,
@@ -34,7 +34,7 @@ const SCALES: Readonly<Record<Question["scale"], Scale>> = {
 
 export const questionScale = ({ scale }: Pick<Question, "scale">): Scale => SCALES[scale];
 
-/** What can be chosen; yes and no are options, too. */
+/** Return the options of a question, including yes and no. */
 export const questionChoices = ({ scale, options }: Pick<Question, "scale" | "options">): readonly Choice[] =>
   scale === "yes-no"
     ? [
@@ -43,16 +43,16 @@ export const questionChoices = ({ scale, options }: Pick<Question, "scale" | "op
       ]
     : options;
 
-/** Whether there is something to choose among. */
+/** Return true if the question has options. */
 export const hasChoices = (question: Question): boolean => questionChoices(question).length > 0;
 
-/** Whether exactly one option is the answer. */
+/** Return true if the answer is exactly one option. */
 export const isSingleChoice = (question: Question): boolean =>
   hasChoices(question) && !questionScale(question).allowsSeveral;
 
 type Range = Pick<Question, "low" | "high">;
 
-/** The number that was typed: null when the field is empty, undefined when it is no answer to the question. */
+/** Parse a typed number: null if the field is empty, undefined if the number is not a valid answer. */
 export function parseNumber({ low, high }: Range, text: string): number | null | undefined {
   const typed = text.trim().replace(/^(-?\d*),(\d+)$/, "$1.$2");
   if (typed === "") return null;
@@ -61,7 +61,7 @@ export function parseNumber({ low, high }: Range, text: string): number | null |
   return Number.isFinite(number) && !isOutside ? number : undefined;
 }
 
-/** The numbers that answer a question, in words; empty where any number does. */
+/** Return the range of valid numbers in words; empty if any number is valid. */
 export function rangeText({ low, high }: Range): string {
   const [minimum, maximum] = [low ?? undefined, high ?? undefined];
   if (minimum !== undefined && maximum !== undefined)

@@ -3,7 +3,7 @@ import { createOffsetConverter } from "./offsets";
 
 const TEXTS = ["", "plain", "a👩‍👩‍👧b", "🇳🇴𝒜", "e\u0301👍🏽 naïve", "渡轮🛳️早上", "x".repeat(500) + "😀" + "y".repeat(500)];
 
-/** The slow definition: code points before a UTF-16 offset. */
+/** Slow reference implementation: code points before a UTF-16 offset. */
 const slow = (text: string, utf16: number) => [...text.slice(0, utf16)].length;
 /** Offsets between two code points. */
 const edges = (text: string) =>
@@ -18,7 +18,7 @@ test.each(TEXTS)("offsets of %j count code points, as Python does", (text) => {
   });
 });
 
-test("a lone half of a pair counts as one, as Python reads it", () => {
+test("a lone surrogate counts as one code point, as in Python", () => {
   const { toCodePoints } = createOffsetConverter("a\ud83db😀c");
   expect([0, 1, 2, 3, 5, 6].map(toCodePoints)).toEqual([0, 1, 2, 3, 4, 5]);
 });

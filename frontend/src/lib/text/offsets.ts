@@ -1,4 +1,4 @@
-/** Offsets on the wire count code points, as Python does; the page counts UTF-16 units. This is where they meet. */
+/** Conversion between code points, which requests count as Python does, and UTF-16 units, which the page counts. */
 export interface OffsetConverter {
   toCodePoints(utf16: number): number;
   toUtf16(codePoints: number): number;
@@ -6,7 +6,7 @@ export interface OffsetConverter {
 
 const IDENTITY: OffsetConverter = { toCodePoints: (utf16) => utf16, toUtf16: (codePoints) => codePoints };
 
-/** Conversion for one text: an index is made once, each call is a binary search. */
+/** Conversion for one text, by binary search in an index that is built once. */
 export function createOffsetConverter(text: string): OffsetConverter {
   const pairs = surrogatePairs(text); // in UTF-16 units, sorted
   if (pairs.length === 0) return IDENTITY;
@@ -16,14 +16,14 @@ export function createOffsetConverter(text: string): OffsetConverter {
   };
 }
 
-/** Where a character of two units begins. */
+/** UTF-16 offset of each character of two units. */
 function surrogatePairs(text: string): number[] {
   const starts: number[] = [];
   for (const match of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) starts.push(match.index);
   return starts;
 }
 
-/** How many of the sorted `values` satisfy `below`, which holds up to some place and not after it. */
+/** Return the number of sorted `values` that satisfy `below`, which is true up to some index and false after it. */
 function countBelow(values: number[], below: (value: number, index: number) => boolean): number {
   let [low, high] = [0, values.length];
   while (low < high) {

@@ -2,10 +2,10 @@ import { slotVariables } from "../label-styles";
 import type { Layer, Paragraph, Piece } from "./pieces";
 import { splitAtScores, unsplitSegment } from "./score-segments";
 
-/** Levels that have room under a line; from the fourth layer on, the last of them stands for all that remain. */
+/** Underline levels that fit below a line; the last one stands for all deeper ones. */
 const MAX_LEVELS = 3;
 const TINTS = { rest: "var(--tint)", chosen: "var(--tint-on)", faint: "var(--tint-faint)" };
-const FLAG_WIDTH = 2.55; // em of the flag's own size, with the gap to its neighbour
+const FLAG_WIDTH = 2.55; // em of the flag's font size, with the gap to its neighbour
 
 interface PaintedPiece {
   key: string;
@@ -15,7 +15,7 @@ const PAINTED_PIECES = new WeakMap<HTMLElement, PaintedPiece[]>();
 
 /**
  * Draw a paragraph into `node`: text as text nodes, one element per piece, flags and bars as empty elements between.
- * Pieces that were there before, at the start and at the end, are left alone.
+ * Unchanged pieces at the start and at the end are kept.
  */
 export function paintParagraph(node: HTMLElement, text: string, paragraph: Paragraph): void {
   const before = PAINTED_PIECES.get(node) ?? [];
@@ -82,7 +82,7 @@ function pieceNodes(piece: Piece, text: string): ChildNode[] {
 const isChosenMark = ({ drawing, start, end }: Layer): boolean =>
   drawing.kind === "mark" && drawing.tone === "chosen" && start < end;
 
-/** The words of a piece, in elements that each hold a stretch of it; one with a frame around it stays whole. */
+/** Draw the words of a piece in elements that each hold a stretch; a framed piece stays whole. */
 const segmentElements = (piece: Piece, text: string, make: () => HTMLElement): HTMLElement[] =>
   (isFramed(piece) ? unsplitSegment : splitAtScores)(text, piece.start, piece.end).map(
     ({ start, end, isUnbroken, isJoinedToNext }) => {
@@ -101,7 +101,7 @@ const isFramed = ({ layers }: Piece): boolean =>
 const plainElements = (piece: Piece, text: string): HTMLElement[] =>
   segmentElements(piece, text, () => document.createElement("span"));
 
-/** The words of a marked piece, with their underlines and tints as backgrounds. */
+/** Draw the words of a marked piece, with underlines and tints as backgrounds. */
 const markedElements = (piece: Piece, text: string, shown: Layer[], many: boolean): HTMLElement[] =>
   segmentElements(piece, text, () => markedElement(piece, shown, many));
 
@@ -124,7 +124,7 @@ function markedElement(piece: Piece, shown: Layer[], many: boolean): HTMLElement
 
 const CLASS_BY_KIND = { antecedent: "antecedent", offered: "offered", missed: "missed", extra: "extra" };
 
-/** Between two characters: something is missing here. */
+/** Draw an omission between two characters. */
 function gapElement(piece: Piece): HTMLElement {
   const { drawing } = piece.layers[0]!;
   const element = emptyElement(drawing.tone === "chosen" ? "gap on" : "gap", drawing.slot);
@@ -150,7 +150,7 @@ function overflowFlagElement(count: number, index: number): HTMLElement {
   return element;
 }
 
-/** An end of the chosen mark, to be dragged. */
+/** Draw a drag handle at an end of the selected mark. */
 function edgeBarElement({ drawing, start, end }: Layer, edge: "start" | "end"): HTMLElement {
   const element = emptyElement(edge === "end" ? "edge-handle end" : "edge-handle", drawing.slot);
   element.dataset.bar = edge;

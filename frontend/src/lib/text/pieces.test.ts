@@ -11,7 +11,7 @@ const drawing = (id: string, ...ranges: [number, number][]): Drawing => ({
 });
 const TEXT = "The bridge was built in 1932 and opened in 1929.";
 
-/** Numbers that look random and are the same every time. */
+/** Deterministic pseudo-random numbers. */
 function* numbers(seed: number): Generator<number> {
   for (let state = seed; ;) yield (state = (state * 48271) % 2147483647);
 }
@@ -19,7 +19,7 @@ const random = numbers(7);
 const upTo = (most: number) => random.next().value! % (most + 1);
 
 describe("pieces", () => {
-  test("cut at every edge and name what covers them", () => {
+  test("are cut at every edge and list their layers", () => {
     const found = splitIntoPieces(
       0,
       TEXT.length,
@@ -45,7 +45,7 @@ describe("pieces", () => {
     ]);
   });
 
-  test("always put the text together again, and cover what the definition says", () => {
+  test("always rebuild the text and match the definition of coverage", () => {
     for (let round = 0; round < 300; round++) {
       const drawings = Array.from({ length: upTo(6) }, (_, index) => {
         const start = upTo(TEXT.length);
@@ -71,7 +71,7 @@ describe("paragraphs", () => {
     expect(splitIntoBlocks(text).map(({ start, end }) => text.slice(start, end))).toEqual(expected);
   });
 
-  test("a very long line is shown in blocks that end with a sentence and lose nothing", () => {
+  test("a very long line is split into blocks that end with a sentence and lose nothing", () => {
     const text = "A sentence of some words. ".repeat(2000).trim();
     const found = splitIntoBlocks(text);
     expect(found.length).toBeGreaterThan(5);
@@ -79,7 +79,7 @@ describe("paragraphs", () => {
     expect(found.slice(0, -1).every(({ end }) => text.slice(0, end).endsWith(". "))).toBe(true);
   });
 
-  test("a line without spaces is cut between characters, and runs one way throughout", () => {
+  test("a line without spaces is split between characters and keeps one direction", () => {
     const text = "א" + "😀".repeat(5000);
     const found = splitIntoBlocks(text);
     expect(found.every(({ start }) => !/^[\udc00-\udfff]/.test(text.slice(start)))).toBe(true);
@@ -90,13 +90,13 @@ describe("paragraphs", () => {
 describe("layOut", () => {
   const text = "first line\nsecond line\nthird line";
 
-  test("gives the same object for a paragraph in which nothing changed", () => {
+  test("returns the same object for an unchanged paragraph", () => {
     const before = layOutText(text, [drawing("a", [0, 5])], "text", 0, text.length);
     const after = layOutText(text, [drawing("a", [0, 5]), drawing("b", [11, 17])], "text", 0, text.length, before);
     expect(after.map((paragraph, index) => paragraph === before[index])).toEqual([true, false, true]);
   });
 
-  test("a mark over several paragraphs is in each of them, and keeps its level", () => {
+  test("a mark over several paragraphs appears in each of them and keeps its level", () => {
     const found = layOutText(text, [drawing("long", [6, 30]), drawing("short", [11, 17])], "text", 0, text.length);
     const levelsOf = (id: string) =>
       found.flatMap(({ pieces }) =>
@@ -106,7 +106,7 @@ describe("layOut", () => {
     expect(new Set(levelsOf("short"))).toEqual(new Set([1]));
   });
 
-  test("shows a stretch of the text only", () => {
+  test("shows only a stretch of the text", () => {
     const found = layOutText(text, [], "text", 11, 22);
     expect(found.map(({ start, end }) => text.slice(start, end))).toEqual(["second line"]);
   });

@@ -1,14 +1,14 @@
 import { textDirection } from "./direction";
 import { assignLevels } from "./underline-levels";
 
-/** A half-open interval of UTF-16 units of one part: `text`, or the name of a context. */
+/** Half-open interval of UTF-16 units in one part: `text`, or the name of a context. */
 export interface Span {
   readonly part: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** Something to be drawn into a text: a mark, or the earlier words that one refers to. */
+/** Drawing in a text: a mark or an antecedent. */
 export interface Drawing {
   readonly id: string;
   readonly spans: readonly Span[];
@@ -18,7 +18,7 @@ export interface Drawing {
   readonly tone: "rest" | "chosen" | "faint";
 }
 
-/** One span of a drawing, with the level it keeps along its whole length. */
+/** Span of a drawing, with its level. */
 export interface Layer {
   readonly drawing: Drawing;
   readonly start: number;
@@ -26,33 +26,33 @@ export interface Layer {
   readonly level: number;
 }
 
-/** A stretch of text between two neighbouring edges, or a place where words are missing (start == end). */
+/** Stretch of text between two adjacent edges, or the position of an omission (start == end). */
 export interface Piece {
   readonly start: number;
   readonly end: number;
-  /** What covers it, inner level first. */
+  /** Layers over the piece, inner level first. */
   readonly layers: readonly Layer[];
-  /** What begins and ends at its edges. */
+  /** Layers that start and end at its edges. */
   readonly begins: readonly Layer[];
   readonly ends: readonly Layer[];
 }
 
-/** A block of text: a line as written, up to and including its line break, or a stretch of a very long one. */
+/** Block of text: a line with its line break, or a stretch of a very long line. */
 export interface Block {
   readonly start: number;
   readonly end: number;
-  /** Of the whole line. */
+  /** Direction of the whole line. */
   readonly direction: "ltr" | "rtl";
 }
 export interface Paragraph extends Block {
   readonly pieces: readonly Piece[];
 }
 
-/** Longer lines are shown in several blocks, so that a change in one leaves the others as they are. */
+/** Longer lines are split into blocks, so that a change redraws only one of them. */
 const MAX_BLOCK_LENGTH = 2000;
 const SENTENCE_END = /[.!?…。！？]["'”’»)\]]*\s+/g;
 
-/** Where the blocks of `text` between `from` and `to` lie. */
+/** Return the blocks of `text` between `from` and `to`. */
 export function splitIntoBlocks(text: string, from = 0, to = text.length): Block[] {
   const blocks: Block[] = [];
   for (let start = from; start < to;) {
@@ -64,7 +64,7 @@ export function splitIntoBlocks(text: string, from = 0, to = text.length): Block
   return blocks.length > 0 ? blocks : [{ start: from, end: from, direction: "ltr" }];
 }
 
-/** A line in blocks: one, or several that end with a sentence, else with a word. */
+/** Split a line into blocks that end with a sentence, or else with a word. */
 function splitLine(text: string, start: number, end: number): Block[] {
   const lineDirection = textDirection(text.slice(start, Math.min(end, start + MAX_BLOCK_LENGTH)));
   const blocks: Block[] = [];
@@ -85,7 +85,7 @@ function blockEnd(text: string, start: number): number {
   return start + MAX_BLOCK_LENGTH - (/[\ud800-\udbff]$/.test(window) ? 1 : 0);
 }
 
-/** The spans of all drawings on one part. A drawing keeps one level; antecedents are outlined and take none. */
+/** Return the spans of all drawings on one part. A drawing keeps one level; antecedents are outlined and have none. */
 export function buildLayers(drawings: readonly Drawing[], part: string): Layer[] {
   const onPart = drawings
     .map((drawing) => ({ drawing, spans: drawing.spans.filter((span) => span.part === part) }))
@@ -107,7 +107,7 @@ const outerBounds = (spans: readonly Span[]): [number, number] => [
   Math.max(...spans.map((span) => span.end)),
 ];
 
-/** Cut `[start, end)` at every edge of `layers`; the pieces in order cover it exactly, an omission being empty. */
+/** Cut `[start, end)` at every edge of `layers`. The pieces in order cover it exactly; an omission is empty. */
 export function splitIntoPieces(start: number, end: number, layers: readonly Layer[]): Piece[] {
   const edges = new Set([start, end]);
   for (const layer of layers) {
@@ -142,7 +142,7 @@ export function splitIntoPieces(start: number, end: number, layers: readonly Lay
   return result;
 }
 
-/** The text between `from` and `to` in paragraphs. What did not change since `before` is the same object again. */
+/** Lay out the text between `from` and `to` in paragraphs. Unchanged paragraphs of `before` are the same objects. */
 export function layOutText(
   text: string,
   drawings: readonly Drawing[],
@@ -166,7 +166,7 @@ export function layOutText(
 
 const LAYERS_BY_PARAGRAPH = new WeakMap<Paragraph, readonly Layer[]>();
 
-/** Layers by the paragraphs they touch. An omission at a border belongs to the paragraph that begins there. */
+/** Group layers by paragraph. An omission at a border belongs to the paragraph that starts there. */
 function layersOfBlocks(layers: readonly Layer[], blocks: readonly { start: number; end: number }[]): Layer[][] {
   const result: Layer[][] = blocks.map(() => []);
   for (const layer of layers) {

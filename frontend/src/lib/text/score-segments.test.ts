@@ -9,25 +9,25 @@ const cut = (start: number, end: number) =>
   );
 const at = TEXT.indexOf("104-98");
 
-describe("scores stay on one line", () => {
+describe("scores do not break across lines", () => {
   test("a piece is cut at the edges of its scores", () =>
     expect(cut(0, TEXT.length)).toEqual(["The Otters ", "(31-20)!", " won ", "104-98!", " on Thursday."]));
-  test("a score that is cut by a mark is held together", () => {
+  test("a score that is cut by a mark stays on one line", () => {
     expect(cut(at - 4, at + 4)).toEqual(["won ", "104-!+"]);
     expect(cut(at + 4, at + 6)).toEqual(["98!"]);
     expect(cut(at, at + 1)).toEqual(["1!+"]);
   });
-  test("one stretch, where a frame is drawn around it", () => {
+  test("a framed piece is one stretch", () => {
     expect(unsplitSegment(TEXT, at, at + 4)).toEqual([
       { start: at, end: at + 4, isUnbroken: true, isJoinedToNext: true },
     ]);
     expect(unsplitSegment(TEXT, 0, at)).toEqual([{ start: 0, end: at, isUnbroken: false, isJoinedToNext: false }]);
   });
-  test("what has no score is one stretch, and so is nothing", () => {
+  test("text without scores is one stretch, as is empty text", () => {
     expect(cut(0, 10)).toEqual(["The Otters"]);
     expect(splitAtScores(TEXT, 3, 3)).toEqual([{ start: 3, end: 3, isUnbroken: false, isJoinedToNext: false }]);
   });
-  test("whatever the edges, the pieces are the text", () => {
+  test("the pieces always rebuild the text", () => {
     for (let start = 0; start <= TEXT.length; start++)
       for (let end = start; end <= TEXT.length; end++)
         expect(

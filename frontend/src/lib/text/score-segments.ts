@@ -1,17 +1,17 @@
-/** A stretch of a piece: a score such as 104-98 in one, whose characters stay as they are, or what lies between. */
+/** Stretch of a piece: an unbreakable score such as 104-98, or the text between scores. */
 export interface ScoreSegment {
   readonly start: number;
   readonly end: number;
-  /** Whether no line may end inside it. */
+  /** True if no line break is allowed inside. */
   readonly isUnbroken: boolean;
-  /** Whether no line may end after it: its score goes on in the next piece. */
+  /** True if no line break is allowed after it, because its score continues in the next piece. */
   readonly isJoinedToNext: boolean;
 }
 
 const SCORE = /\(?\d+[-–]\d+\)?/g;
 const PART_OF_SCORE = /[\d()–-]/;
 
-/** Cut `start` to `end` of a text at the edges of its scores, so that none breaks over a line, however it is marked. */
+/** Cut `start` to `end` of a text at the edges of its scores, so that no score breaks across lines, even if marked. */
 export function splitAtScores(text: string, start: number, end: number): ScoreSegment[] {
   let [from, to] = [start, end];
   while (from > 0 && PART_OF_SCORE.test(text[from - 1]!)) from--;
@@ -30,7 +30,7 @@ export function splitAtScores(text: string, start: number, end: number): ScoreSe
   return segments;
 }
 
-/** The same as one stretch, which breaks only where it has a space. */
+/** Return the same text as one stretch that breaks only at spaces. */
 export const unsplitSegment = (text: string, start: number, end: number): ScoreSegment[] => [
   {
     start,

@@ -18,14 +18,14 @@ test.each([
       [0, 9],
     ],
     [1, 0],
-  ], // the longer one is inside
+  ], // the longer interval is inside
   [
     [
       [4, 4],
       [4, 8],
     ],
     [1, 0],
-  ], // an omission takes room too
+  ], // an omission also takes a level
 ] as [[number, number][], number[]][])("levels of %j are %j, as in Python", (extents, expected) => {
   expect(assignLevels(extents)).toEqual(expected);
 });

@@ -1,8 +1,8 @@
-/** A level for each interval, none of one level overlapping: who begins first, then the longer, has the inner level. */
+/** Assign a level to each interval so that no level overlaps: earlier, then longer intervals get the inner level. */
 export function assignLevels(extents: readonly (readonly [start: number, end: number])[]): number[] {
   const order = extents.map((_, index) => index);
   order.sort((a, b) => extents[a]![0] - extents[b]![0] || extents[b]![1] - extents[a]![1] || a - b);
-  const levelEnds: number[] = []; // where each level is free again
+  const levelEnds: number[] = []; // offset at which each level is free again
   const result = new Array<number>(extents.length).fill(0);
   for (const index of order) {
     const [start, end] = extents[index]!;

@@ -28,7 +28,7 @@ describe("axes", () => {
   ])("ends on a round number that every interval fits into", (estimates, end) =>
     expect(axisEnd(estimates)).toBeCloseTo(end),
   );
-  test("ticks are round", () => expect(axisTicks(0.6)).toEqual([0, 0.2, 0.4, 0.6]));
+  test("ticks are round numbers", () => expect(axisTicks(0.6)).toEqual([0, 0.2, 0.4, 0.6]));
   test("ratios are logarithmic and stay on their axis", () => {
     expect(ratioPosition(1 / 8)).toBe(0);
     expect(ratioPosition(2)).toBe(1);
@@ -36,19 +36,19 @@ describe("axes", () => {
     expect(ratioPosition(0)).toBe(0);
     expect(ratioPosition(100)).toBe(1);
   });
-  test("the axis of ratios grows to the next power of two", () => {
+  test("the axis of ratios extends to the next power of two", () => {
     expect(ratioEnd([number(1, 0.5, 1.9)])).toBe(2);
     expect(ratioEnd([number(1, 0.5, 2.2)])).toBe(4);
     expect(ratioEnd([number(1, 0.5, 20)])).toBe(8);
   });
 });
 
-test("labels stand in the order of the protocol, all together last", () => {
+test("labels come in protocol order, all labels last", () => {
   const rows = ["any", "b", "strange", "a"].map((label) => ({ label }));
   expect(sortByLabel(rows, ["a", "b"]).map(({ label }) => label)).toEqual(["a", "b", "strange", "any"]);
 });
 
-test("labels are counted by what can be said of them", () => {
+test("labels are counted by verdict", () => {
   const row = (label: string, verdict: string) => ({ level: "word", measure: "alpha", label, verdict });
   const agreement = [
     row("a", "no less than people"),
@@ -61,7 +61,7 @@ test("labels are counted by what can be said of them", () => {
 });
 
 describe("using a judge", () => {
-  test("the command names judge and labels as a shell takes them", () => {
+  test("the command quotes judge and labels for the shell", () => {
     expect(estimateCommand("judge-4", [])).toBe("finecomb estimate STUDY --judge judge-4");
     expect(estimateCommand("my judge", ["Off-prompt", "it's"])).toBe(
       String.raw`finecomb estimate STUDY --judge 'my judge' --label Off-prompt --label 'it'\''s'`,

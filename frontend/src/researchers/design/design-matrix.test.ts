@@ -47,7 +47,7 @@ const person = (change: Partial<Recruit>): Recruit =>
   }) as Recruit;
 
 describe("a design as a matrix", () => {
-  test("conditions are blocks, models columns, the rest rows; a hole stays a hole", () => {
+  test("conditions are blocks, models columns, the rest rows; missing cells stay empty", () => {
     const cells = [cell("none", "news", "gpt2"), cell("none", "news", "gpt3"), cell("examples", "news", "gpt3")];
     const { columns, blocks } = buildMatrix(cells);
     expect(columns).toEqual(["gpt2", "gpt3"]);
@@ -61,11 +61,11 @@ describe("a design as a matrix", () => {
       people: 24,
     });
   });
-  test("one factor alone has columns only", () => {
+  test("a single factor has columns only", () => {
     const one = { ...cell("none", "", ""), factors: { condition: "none" } };
     expect(buildMatrix([one])).toMatchObject({ columns: ["none"], blocks: [{ title: "", rows: [{ title: "" }] }] });
   });
-  test("bars: each a person, or several; full only when full", () => {
+  test("one bar per person or per several people; full only when all are accepted", () => {
     expect(
       cellBars(cell("", "", ""))
         .map((bar) => bar[0])
@@ -76,18 +76,18 @@ describe("a design as a matrix", () => {
     expect(cellBars(cell("", "", "", { people: 130, accepted: 0, working: 1 }))[0]).toBe("working");
     expect(neededPeople(cell("", "", "", { accepted: 9 }))).toBe(0);
   });
-  test("places that stay closed are not needed", () => {
+  test("closed slots are not needed", () => {
     expect(neededPeople(cell("", "", "", { accepted: 5, excluded: 2, closed: 2 }))).toBe(1);
   });
 });
 
-describe("what is to come", () => {
+describe("projection", () => {
   const now = "2026-11-10T12:00:00Z";
   const came = (day: number) => person({ came: `2026-11-${String(day).padStart(2, "0")}T09:00:00Z` });
-  test("days without arrivals are days, too", () => {
+  test("days without arrivals count", () => {
     expect(arrivalsByDay([came(8), came(10), came(10)], now).map((day) => day.count)).toEqual([1, 0, 2]);
   });
-  test("the pace of the last week, with those who are lost", () => {
+  test("the pace of the last week, with lost arrivals", () => {
     const people = Array.from({ length: 14 }, (_, at) => came(4 + (at % 7)));
     const cells = [cell("a", "b", "c", { people: 20, accepted: 7, working: 0 })];
     const plan = projectFilling(cells, people, now, 28)!;
@@ -97,11 +97,11 @@ describe("what is to come", () => {
     expect(plan.earliestDay).toBeLessThan(plan.doneDay);
     expect(plan.latestDay).toBeGreaterThan(plan.doneDay);
   });
-  test("nothing is foretold before anybody was accepted, nor after all were", () => {
+  test("no projection before the first acceptance, nor after the last", () => {
     expect(projectFilling([cell("a", "b", "c", { accepted: 0 })], [came(9)], now, 0)).toBeUndefined();
     expect(projectFilling([cell("a", "b", "c", { accepted: 8 })], [came(9)], now, 0)).toBeUndefined();
   });
-  test("the emptiest cell is filled first, so cells end close to each other", () => {
+  test("the emptiest cell fills first, so that cells finish close together", () => {
     const [empty, half, done] = [
       cell("", "", "", { cell: "empty", people: 4, accepted: 0 }),
       cell("", "", "", { cell: "half", people: 4, accepted: 2 }),
@@ -111,15 +111,15 @@ describe("what is to come", () => {
     const after = (name: string) => (days.get(name)! - Date.parse("2026-11-10")) / 86_400_000;
     expect([...days.keys()].sort()).toEqual(["empty", "half"]);
     expect([after("empty"), after("half")].sort()).toEqual([3, 3]);
-    expect(after("half")).toBeGreaterThan(1); // two people of four still lack, but those of the empty cell come first
+    expect(after("half")).toBeGreaterThan(1); // two of four people are still needed, but those of the empty cell come first
   });
-  test("the budget's bar is as long as the largest of what it shows", () => {
+  test("the budget bar is as long as its largest value", () => {
     const plan = { expectedCost: 60, maxCost: 80 } as ReturnType<typeof projectFilling>;
     expect(buildBudgetBar(100, 40, plan)).toEqual({ spent: 0.4, expected: 0.6, most: 0.8, budget: 1 });
     expect(buildBudgetBar(50, 40, plan)).toMatchObject({ spent: 0.5, budget: 0.625, most: 1 });
     expect(buildBudgetBar(50, 100, undefined)).toMatchObject({ spent: 1, budget: 0.5, expected: undefined });
   });
-  test("who is out, by reason", () => {
+  test("people who are out, by reason", () => {
     const people = [
       person({ excluded: true, why: "too fast" }),
       person({ stage: "screened-out" }),
@@ -133,21 +133,21 @@ describe("what is to come", () => {
 });
 
 describe("pay per cell", () => {
-  test("the floor has its position on the axis, and what lies below it is told apart", () => {
+  test("the minimum has a position on the axis, and cells below it are marked", () => {
     const { dots, floor, ticks } = buildPayDots([15.2, 14.3], 15)!;
     expect(dots.map(({ below }) => below)).toEqual([true, false]);
     expect(ticks.map(({ value }) => value)).toEqual([14, 15, 16]);
     expect(floor).toBe(0.5);
     expect(buildPayDots([15.2])!.floor).toBeUndefined();
   });
-  test("close dots stand on top of each other, between whole numbers", () => {
+  test("close dots are stacked, between whole numbers", () => {
     const { dots, high, ticks } = buildPayDots([15, 15.01, 16.2, 17.9])!;
     expect(dots.map(({ level }) => level)).toEqual([0, 1, 0, 0]);
     expect(high).toBe(2);
     expect(ticks.map(({ value }) => value)).toEqual([15, 16, 17, 18]);
     expect([ticks[0]!.position, ticks.at(-1)!.position]).toEqual([0, 1]);
   });
-  test("nothing is drawn of nothing", () => expect(buildPayDots([])).toBeUndefined());
+  test("no cells, no dots", () => expect(buildPayDots([])).toBeUndefined());
   test("factors are counted in words", () => {
     expect([pluralize(2, "condition"), pluralize(1, "topic"), pluralize(3, "category"), pluralize(2, "day")]).toEqual([
       "2 conditions",

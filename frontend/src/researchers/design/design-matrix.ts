@@ -1,9 +1,9 @@
 import type { DesignCellRow, Recruit } from "../api-types";
 
-/** A cell with its place in the matrix. */
+/** Cell with its position in the matrix. */
 export interface MatrixRow {
   readonly title: string;
-  /** One for each column; undefined where the design has no such cell. */
+  /** One cell per column; undefined if the design has no such cell. */
   readonly cells: readonly (DesignCellRow | undefined)[];
 }
 export interface MatrixBlock {
@@ -14,7 +14,7 @@ export interface Matrix {
   readonly columns: readonly string[];
   readonly blocks: readonly MatrixBlock[];
 }
-/** How many people of how many. */
+/** Number of accepted people, of the number required. */
 export interface FillCount {
   readonly accepted: number;
   readonly people: number;
@@ -22,7 +22,7 @@ export interface FillCount {
 
 const MAX_BARS = 13;
 
-/** Conditions as blocks, models as columns (else the last factor), whatever is left as rows. */
+/** Arrange conditions as blocks, models (or else the last factor) as columns, and the rest as rows. */
 export function buildMatrix(cells: readonly DesignCellRow[]): Matrix {
   const factors = Object.keys(cells[0]?.factors ?? {});
   const column = factors.includes("model") ? "model" : factors.at(-1);
@@ -48,10 +48,10 @@ export const countFilled = (cells: readonly (DesignCellRow | undefined)[]): Fill
   people: sum(cells.map((cell) => cell?.people ?? 0)),
 });
 
-/** How many more people a cell needs until it is full, those at work counted as needed still. */
+/** Return the number of people that a cell still needs; people in progress do not count as accepted. */
 export const neededPeople = (cell: DesignCellRow): number => Math.max(0, cell.people - cell.accepted - cell.closed);
 
-/** Bars of a cell: one for each person where they fit, else for several. */
+/** Return the bars of a cell: one per person, or per several people if they do not fit. */
 export function cellBars({ people, accepted, working }: DesignCellRow): ("accepted" | "working" | "needed")[] {
   const count = Math.min(people, MAX_BARS);
   const share = (number: number) => (number >= people ? count : Math.floor((number * count) / people));
@@ -62,13 +62,13 @@ export function cellBars({ people, accepted, working }: DesignCellRow): ("accept
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Where dots stand on one axis: on top of each other where they are close, from the whole number below the lowest on. */
+/** Return dot positions on one axis, stacked where they are close, from the whole number below the lowest. */
 export interface PayDotPlot {
   readonly dots: readonly { readonly position: number; readonly level: number; readonly below: boolean }[];
-  /** How many stand on top of each other where most do. */
+  /** Height of the tallest stack. */
   readonly high: number;
   readonly ticks: readonly { readonly position: number; readonly value: number }[];
-  /** Where the study's floor lies; undefined without one. */
+  /** Position of the minimum pay; undefined without one. */
   readonly floor: number | undefined;
 }
 const BINS = 24;
@@ -98,7 +98,7 @@ export function buildPayDots(rates: readonly number[], floor: number | null = nu
   };
 }
 
-/** `2 conditions`, `4 categories`, `1 topic`: factors are named in English. */
+/** Format a count of a factor: `2 conditions`, `4 categories`, `1 topic`. Factors are named in English. */
 export const pluralize = (count: number, name: string): string =>
   `${count} ${count === 1 ? name : /[^aeiou]y$/.test(name) ? name.replace(/y$/, "ies") : `${name}s`}`;
 
@@ -107,7 +107,7 @@ export const pluralize = (count: number, name: string): string =>
 const DAY_MS = 86_400_000;
 const dayNumber = (time: string | number): number => Math.floor(new Date(time).getTime() / DAY_MS);
 
-/** People per day, from the first who came until `now`. */
+/** Return arrivals per day, from the first until `now`. */
 export function arrivalsByDay(
   people: readonly Recruit[],
   now: string,
@@ -121,10 +121,10 @@ export function arrivalsByDay(
   }));
 }
 
-/** When the design is filled at the pace of the last week, with the range that chance alone allows, and its cost. */
+/** Project the completion date at the pace of the last week, with its 95% range and the cost. */
 export interface Projection {
   readonly arrivals: number;
-  /** Share of those who came and are not at work who were not accepted. */
+  /** Share of arrivals, other than people in progress, who were not accepted. */
   readonly lossRate: number;
   readonly perDay: number;
   readonly doneDay: number;
@@ -163,7 +163,7 @@ export function projectFilling(
   };
 }
 
-/** The day on which each open cell is filled at a pace of accepted people a day: the emptiest is always filled first. */
+/** Return the completion day of each open cell at a pace of accepted people per day; the emptiest cell fills first. */
 export function completionDays(cells: readonly DesignCellRow[], perDay: number, now: string): Map<string, number> {
   const open = cells
     .filter((cell) => neededPeople(cell) > 0)
@@ -176,7 +176,7 @@ export function completionDays(cells: readonly DesignCellRow[], perDay: number, 
   return days;
 }
 
-/** Where spent, expected, most and the budget itself stand on one bar, as shares of its length. */
+/** Return the positions of spent, expected, maximum and budget on one bar, as shares of its length. */
 export interface BudgetBar {
   readonly spent: number;
   readonly expected: number | undefined;
@@ -193,7 +193,7 @@ export function buildBudgetBar(budget: number, spent: number, plan: Projection |
   };
 }
 
-/** Why people are out, most frequent first, with those people. */
+/** Group people who are out by reason, most frequent first. */
 export function exclusionsByReason(people: readonly Recruit[], notQualified: string): [why: string, who: Recruit[]][] {
   const reasons = new Map<string, Recruit[]>();
   for (const one of people) {

@@ -72,12 +72,12 @@ describe("bars", () => {
     ]),
   );
 
-  test("code points become UTF-16 units", () => {
+  test("code points are converted to UTF-16 units", () => {
     const [row] = buildRows(page([annotation("a", [[1, 2]])], "😀x"));
     expect(row!.bars[0]!.outerExtent).toEqual([2, 3]);
   });
   test("bars come in text order", () => expect(rows[0]!.bars.map(({ outerExtent }) => outerExtent[0])).toEqual([0, 6]));
-  test("marks on a context have no bar, and a place on their context", () => {
+  test("marks on a context have no bar, but a position on their context", () => {
     const own = annotation("a", [[0, 2]]);
     own.marks[0]!.spans = [["prompt", 1, 3]];
     const document = { ...page([own, annotation("b", [[0, 2]])]), context: { prompt: "😀xyz" } };
@@ -87,7 +87,7 @@ describe("bars", () => {
     expect(contextExtents(document, all, "source")).toEqual([[], []]);
     expect(all[0]!.otherMarks.map(contextNames)).toEqual([["prompt"]]);
   });
-  test("what is said about a frame is what meets it", () =>
+  test("marks that overlap the frame are listed", () =>
     expect(marksInFrame(rows, [1, 2]).map(({ bar }) => bar.mark.id)).toEqual(["a/1", "c/1"]));
   test("labels are counted by people, without drafts, excluded work and machines", () => {
     const readers = [
@@ -102,7 +102,7 @@ describe("bars", () => {
     expect(labelCounts(buildRows(page(readers)), [1, 2])).toEqual([{ look: looks[0], count: 1 }]);
     expect(buildRows(page(readers)).map(isCounted)).toEqual([true, false, false, false]);
   });
-  test("pointing at the text takes the shortest mark there", () => {
+  test("pointing at the text selects the shortest mark there", () => {
     expect(shortestMarkAt(rows, 7)).toEqual([7, 8]);
     expect(shortestMarkAt(rows, 5)).toBeNull();
   });
@@ -115,6 +115,6 @@ describe("bars", () => {
     [{ row: 2, bar: 0 }, "ArrowDown", { row: 2, bar: 0 }],
     [{ row: 0, bar: 0 }, "End", { row: 0, bar: 1 }],
   ])("from %o %s leads to %o", (from, key, to) => expect(moveCursor(rows, from, key)).toEqual(to));
-  test("nothing marked, nowhere to go", () =>
+  test("no marks, no movement", () =>
     expect(moveCursor(buildRows(page([annotation("a", [])])), null, "ArrowDown")).toBeNull());
 });

@@ -4,16 +4,16 @@ import type { LabelLook, WireSpan } from "../../lib/api-types";
 import type { DocumentPage, AnnotationBars, AnnotatorMark } from "../api-types";
 import type { Extent } from "./depth";
 
-/** One mark of a row, with where it lies on the text in UTF-16 units. */
+/** Mark of a row, with its position on the text in UTF-16 units. */
 export interface MarkBar {
   readonly mark: AnnotatorMark;
   readonly look: LabelLook;
   readonly extents: readonly Extent[];
-  /** From its first word to its last. */
+  /** Extent from its first word to its last. */
   readonly outerExtent: Extent;
 }
 
-/** What one annotator marked in a text; marks elsewhere (in the prompt, or nowhere) are listed, and have no bar. */
+/** Marks of one annotator in a text; marks elsewhere (in the prompt, or unlocated) are listed and have no bar. */
 export interface AnnotationRow {
   readonly annotation: AnnotationBars;
   readonly group: AnnotatorGroup;
@@ -25,11 +25,11 @@ export type AnnotatorGroup = "people" | "machines" | "gold";
 export const annotatorGroup = (annotation: AnnotationBars): AnnotatorGroup =>
   annotation.kind === "human" ? "people" : annotation.kind === "gold" ? "gold" : "machines";
 
-/** Whether a row enters the depth of grey: people's work that is handed in and not set aside. */
+/** Return true if a row counts towards the marking depth: submitted work of people that is not excluded. */
 export const isCounted = (row: AnnotationRow): boolean =>
   row.group === "people" && row.annotation.status === "submitted" && row.annotation.excluded === null;
 
-/** Every annotation of a document as a row of bars in text order. */
+/** Return one row of bars per annotation, in text order. */
 export function buildRows(page: DocumentPage): AnnotationRow[] {
   const { toUtf16 } = createOffsetConverter(page.text);
   const onText = (spans: readonly WireSpan[]) =>
@@ -50,7 +50,7 @@ export function buildRows(page: DocumentPage): AnnotationRow[] {
   });
 }
 
-/** Where each row's marks lie on a context, in UTF-16 units. */
+/** Return the extents of each row's marks on a context, in UTF-16 units. */
 export function contextExtents(page: DocumentPage, rows: readonly AnnotationRow[], part: string): Extent[][] {
   const { toUtf16 } = createOffsetConverter(page.context[part] ?? "");
   const onPart = ({ spans }: AnnotatorMark): Extent[] =>
@@ -60,7 +60,7 @@ export function contextExtents(page: DocumentPage, rows: readonly AnnotationRow[
   return rows.map(({ annotation }) => annotation.marks.flatMap(onPart));
 }
 
-/** Where a mark that has no place on the text lies: the name of a context, or nowhere. */
+/** Return the contexts of a mark that is not on the text; empty if it is unlocated. */
 export const contextNames = ({ spans }: AnnotatorMark): string[] => [
   ...new Set(spans.flatMap((span) => (span.length === 3 ? [span[0]] : []))),
 ];
@@ -70,11 +70,11 @@ const outerBounds = (extents: readonly Extent[]): Extent => [
   Math.max(...extents.map(([, end]) => end)),
 ];
 
-/** Whether two places have words in common; an omission meets what it lies in or touches. */
+/** Return true if two extents overlap; an omission overlaps what contains or touches it. */
 export const doExtentsMeet = ([a, b]: Extent, [c, d]: Extent): boolean =>
   a < b && c < d ? a < d && c < b : a <= d && c <= b;
 
-/** Everything that was said about the words in `frame`, row by row. */
+/** Return all marks that overlap `frame`, row by row. */
 export const marksInFrame = (rows: readonly AnnotationRow[], frame: Extent): { row: AnnotationRow; bar: MarkBar }[] =>
   rows.flatMap((row) =>
     row.bars
@@ -82,7 +82,7 @@ export const marksInFrame = (rows: readonly AnnotationRow[], frame: Extent): { r
       .map((bar) => ({ row, bar })),
   );
 
-/** How many people gave each label to the words in `frame`, most first. */
+/** Count the people per label in `frame`, most frequent first. */
 export function labelCounts(rows: readonly AnnotationRow[], frame: Extent): { look: LabelLook; count: number }[] {
   const annotatorsByLook = new Map<LabelLook, Set<string>>();
   for (const { row, bar } of marksInFrame(rows.filter(isCounted), frame)) {
@@ -91,7 +91,7 @@ export function labelCounts(rows: readonly AnnotationRow[], frame: Extent): { lo
   return [...annotatorsByLook].map(([look, who]) => ({ look, count: who.size })).sort((a, b) => b.count - a.count);
 }
 
-/** The shortest mark over a position of the text, whoever made it. */
+/** Return the shortest mark over a position of the text. */
 export function shortestMarkAt(rows: readonly AnnotationRow[], position: number): Extent | null {
   const extents = rows
     .flatMap(({ bars }) => bars.flatMap(({ extents }) => extents))
@@ -99,13 +99,13 @@ export function shortestMarkAt(rows: readonly AnnotationRow[], position: number)
   return extents.sort(([a, b], [c, d]) => b - a - (d - c))[0] ?? null;
 }
 
-/** Which mark of which row has the keyboard. */
+/** Row and mark with the keyboard focus. */
 export interface Cursor {
   readonly row: number;
   readonly bar: number;
 }
 
-/** Where an arrow leads: along a bar, or to the nearest mark of the next row that has any. */
+/** Return the mark in the direction of an arrow key: in the same row, or the nearest in the next row that has marks. */
 export function moveCursor(rows: readonly AnnotationRow[], from: Cursor | null, key: string): Cursor | null {
   const first = rows.findIndex(({ bars }) => bars.length > 0);
   if (first < 0) return null;

@@ -19,7 +19,7 @@ describe("depth", () => {
       expect(stretches.find(({ start, end }) => start <= at && at < end)?.count).toBe(expected);
     }
   });
-  test("covers the text without a gap, and neighbours differ", () => {
+  test("covers the text without gaps, and adjacent stretches differ", () => {
     const stretches = countAnnotators(10, people);
     expect(stretches[0]!.start).toBe(0);
     expect(stretches.at(-1)!.end).toBe(10);
@@ -29,7 +29,7 @@ describe("depth", () => {
     });
   });
   test("an empty text has no stretches", () => expect(countAnnotators(0, [])).toEqual([]));
-  test("the union of what touches is one", () =>
+  test("adjacent intervals join into one", () =>
     expect(
       mergeExtents([
         [4, 6],

@@ -1,4 +1,4 @@
-/** A stretch of text that the same number of people marked, in UTF-16 units. */
+/** Stretch of text marked by the same number of people, in UTF-16 units. */
 export interface DepthSegment {
   readonly start: number;
   readonly end: number;
@@ -6,7 +6,7 @@ export interface DepthSegment {
 }
 export type Extent = readonly [start: number, end: number];
 
-/** How many people marked each stretch of `[0, length)`; whoever marked a word twice counts once. */
+/** Count the people who marked each stretch of `[0, length)`. A person counts once per word. */
 export function countAnnotators(length: number, people: readonly (readonly Extent[])[]): DepthSegment[] {
   const steps = new Map<number, number>([
     [0, 0],
@@ -31,7 +31,7 @@ export function countAnnotators(length: number, people: readonly (readonly Exten
   return result;
 }
 
-/** The same places as intervals that do not overlap, in order; empty ones are gone. */
+/** Merge intervals into disjoint ones in order, without empty ones. */
 export function mergeExtents(extents: readonly Extent[]): Extent[] {
   const sorted = extents.filter(([start, end]) => start < end).sort(([a], [b]) => a - b);
   const result: [number, number][] = [];
@@ -43,7 +43,7 @@ export function mergeExtents(extents: readonly Extent[]): Extent[] {
   return result;
 }
 
-/** The part of each stretch that lies in `[start, end)`, also cut at the edges of `frame`. */
+/** Clip stretches to `[start, end)` and cut them at the edges of `frame`. */
 export function clipSegments(
   segments: readonly DepthSegment[],
   start: number,

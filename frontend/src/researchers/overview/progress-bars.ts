@@ -1,4 +1,4 @@
-/** Bar lengths from the number of annotations of each document: at most `maxBars` of them, each 0 to 1 long. */
+/** Return bar lengths from 0 to 1 from the number of annotations per document, at most `maxBars`. */
 export function barLengths(done: readonly number[], full: number, maxBars: number): number[] {
   const shares = done.map((count) => Math.min(1, count / full));
   const count = Math.min(maxBars, shares.length);
@@ -11,7 +11,7 @@ export function barLengths(done: readonly number[], full: number, maxBars: numbe
   });
 }
 
-/** The end of a scale from 0 for values up to `value`: 1, 2 or 5 times a power of ten. */
+/** Return the end of a scale from 0 for values up to `value`: 1, 2 or 5 times a power of ten. */
 export function roundUp(value: number): number {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));

@@ -3,7 +3,7 @@ import type { Overview } from "../api-types";
 type SystemRow = Overview["models"][number];
 const isHuman = ({ model }: SystemRow): boolean => model === "human";
 
-/** Systems by their estimate, most marks first; texts by people last, and above them those whose system is not known. */
+/** Sort systems by estimate, most marks first; texts of unknown systems follow, and human texts come last. */
 export const sortSystems = (rows: readonly SystemRow[]): SystemRow[] =>
   [...rows].sort(
     (one, other) =>

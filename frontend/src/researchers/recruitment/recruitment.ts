@@ -1,16 +1,16 @@
 import type { Recruitment } from "../api-types";
 
-/** Whose pages show a HIT inside them. */
+/** MTurk sites that embed a HIT. */
 export const MTURK_PAGES = ["https://worker.mturk.com", "https://workersandbox.mturk.com"] as const;
 const PROLIFIC_PARAMETERS = ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"] as const;
 
-/** The address to paste on a platform: Prolific replaces its placeholders, MTurk adds its ids without being asked. */
+/** Return the study URL for a platform: Prolific fills in placeholders, MTurk adds its IDs without them. */
 export function recruitmentUrl(platform: Recruitment["platform"], link: string): string {
   if (platform !== "prolific" || !link) return link;
   return `${link}?${PROLIFIC_PARAMETERS.map((name) => `${name}={{%${name}%}}`).join("&")}`;
 }
 
-/** Lines of a field as a list. */
+/** Return the non-empty lines of a field. */
 export const nonEmptyLines = (text: string): string[] =>
   text
     .split("\n")
@@ -23,7 +23,7 @@ export interface HistogramBar {
   readonly count: number;
 }
 
-/** Scores in bars of equal width from 0 to `of`; a score on an edge belongs to the bar above it, the best to the last. */
+/** Bin scores into bars of equal width from 0 to `of`. A score on an edge belongs to the upper bar, the maximum to the last. */
 export function buildHistogram(scores: readonly number[], of: number, bars = 20): HistogramBar[] {
   const width = of / bars;
   const counts = new Array<number>(bars).fill(0);

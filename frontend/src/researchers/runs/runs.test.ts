@@ -1,28 +1,28 @@
 import { describe, expect, test } from "vitest";
 import { countAnswered, groupIntoBars, formatDollars, formatDuration, formatPercent, countStates } from "./runs";
 
-describe("what came back", () => {
-  test("states are counted in a fixed order, and those that do not occur are left out", () =>
+describe("reply states", () => {
+  test("states are counted in a fixed order, without those that do not occur", () =>
     expect(countStates(["", "refused", "marked", "marked", "no errors"])).toEqual([
       { state: "marked", count: 2 },
       { state: "no errors", count: 1 },
       { state: "refused", count: 1 },
       { state: "", count: 1 },
     ]));
-  test("one bar is one text while there is room", () =>
+  test("one bar per text while there is room", () =>
     expect(groupIntoBars(["marked", "refused", ""], 40)).toEqual(["read", "failed", "todo"]));
-  test("a bar for several texts is red as soon as one of them failed", () =>
+  test("a bar for several texts is red if one of them failed", () =>
     expect(groupIntoBars(["marked", "empty", "marked", "", "", ""], 3)).toEqual(["failed", "part", "todo"]));
-  test("no text is lost between bars", () => {
+  test("bars cover all texts", () => {
     const bars = Array.from({ length: 101 }, (_, index) =>
       index === 100 ? ("refused" as const) : ("marked" as const),
     );
     expect(groupIntoBars(bars, 47).filter((each) => each === "failed")).toHaveLength(1);
   });
-  test("failures are answers too", () => expect(countAnswered(["marked", "refused", ""])).toBe(2));
+  test("failures count as answered", () => expect(countAnswered(["marked", "refused", ""])).toBe(2));
 });
 
-describe("words for numbers", () => {
+describe("number formats", () => {
   test.each([
     [88, 100, "88%"],
     [999, 1000, "99%"],

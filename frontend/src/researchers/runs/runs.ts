@@ -1,7 +1,7 @@
 import type { RunRow } from "../api-types";
 
 export type TextState = RunRow["teeth"][number];
-/** The states in the order in which a stack shows them; what has not come yet is last. */
+/** States in the order of a stack; pending texts come last. */
 export const TEXT_STATES = [
   "marked",
   "answered",
@@ -13,9 +13,9 @@ export const TEXT_STATES = [
   "no reply",
   "",
 ] as const satisfies readonly TextState[];
-/** Those that count as having read the text. */
+/** States in which the text counts as annotated. */
 export const ANNOTATED_STATES: ReadonlySet<TextState> = new Set<TextState>(["marked", "answered", "no errors"]);
-/** The class of each state's pattern. */
+/** CSS class of the pattern of each state. */
 export const STATE_CLASSES: Readonly<Record<TextState, string>> = {
   marked: "state-annotated",
   answered: "state-annotated",
@@ -33,15 +33,17 @@ export interface StateCount {
   readonly count: number;
 }
 
-/** How many texts are in each state, in the order of `STATES`; states that do not occur are left out. */
+/** Count the texts per state, in the order of `STATES`, without states that do not occur. */
 export const countStates = (states: readonly TextState[]): StateCount[] =>
   TEXT_STATES.map((state) => ({ state, count: states.filter((each) => each === state).length })).filter(
     ({ count }) => count > 0,
   );
 
+/** Maximum number of bars per run, which fit the width of the column. */
+export const MAX_BARS = 47;
 export type BarState = "read" | "failed" | "part" | "todo";
 
-/** At most `maxBars` bars: each stands for some texts and is red as soon as one of them failed. */
+/** Return at most `maxBars` bars; each stands for some texts and is red if one of them failed. */
 export function groupIntoBars(states: readonly TextState[], maxBars: number): BarState[] {
   const count = Math.min(states.length, maxBars);
   return Array.from({ length: count }, (_, index) => {
@@ -56,17 +58,17 @@ function barState(states: readonly TextState[]): BarState {
   return states.includes("") ? "part" : "read";
 }
 
-/** How many texts have got something back. */
+/** Return the number of texts with a reply. */
 export const countAnswered = (states: readonly TextState[]): number => states.filter((state) => state !== "").length;
 
-/** `88%`, never rounded up to all or down to none. */
+/** Format a percentage such as `88%`, never rounded up to 100% or down to 0%. */
 export function formatPercent(part: number, whole: number): string {
   const value = Math.round((100 * part) / whole);
   const bounded = part < whole ? Math.min(value, 99) : value;
   return `${part > 0 ? Math.max(bounded, 1) : bounded}%`;
 }
 
-/** `6 minutes`, `40 seconds`, `3 hours`: one unit is enough. */
+/** Format a duration in one unit: `6 minutes`, `40 seconds`, `3 hours`. */
 export function formatDuration(seconds: number): string {
   const [value, unit] =
     seconds < 90 ? [seconds, "second"] : seconds < 5400 ? [seconds / 60, "minute"] : [seconds / 3600, "hour"];
@@ -74,6 +76,6 @@ export function formatDuration(seconds: number): string {
   return `${count} ${unit}${count === 1 ? "" : "s"}`;
 }
 
-/** Dollars, with as many digits as a small amount needs. */
+/** Format dollars, with more digits for small amounts. */
 export const formatDollars = (amount: number): string =>
   `$${amount.toFixed(amount === 0 || amount >= 0.01 ? 2 : amount >= 0.0001 ? 4 : 6)}`;

@@ -42,9 +42,9 @@ describe("settings", () => {
     seed: 0,
     meta: {},
   };
-  test("an untouched form changes nothing", () =>
+  test("an untouched form sends nothing", () =>
     expect(changedSettings(settings, draftFromSettings(settings))).toEqual({}));
-  test("only what was changed is sent", () =>
+  test("only changed fields are sent", () =>
     expect(
       changedSettings(settings, {
         ...draftFromSettings(settings),
@@ -54,7 +54,7 @@ describe("settings", () => {
         offer: "m",
       }),
     ).toEqual({ price: 0.5, attention_checks: ["d1", "d2"], quotas: {}, offer: { annotator: "m", blind: 0.2 } }));
-  test("phases are left out in the order of the way", () =>
+  test("skipped phases keep the order of the steps", () =>
     expect(changedSettings(settings, { ...draftFromSettings(settings), skip: ["training", "consent"] })).toEqual({
       skip: ["consent", "training"],
     }));

@@ -1,6 +1,6 @@
 import type { Settings } from "../api-types";
 
-/** Settings as a form holds them: an empty number is null, lists are lines or rows. */
+/** Settings in a form: an empty number is null, lists are lines or rows. */
 export interface SettingsDraft {
   title: string;
   annotators: number | null;
@@ -32,11 +32,11 @@ const MONEY_FIELDS = [
   "currency",
 ] as const;
 const SIMPLE_FIELDS = ["title", "annotators", "lease", "pilot", ...MONEY_FIELDS] as const;
-/** What comes before the work, in order. */
+/** Steps before the texts, in order. */
 export const PHASES = ["consent", "survey", "instructions", "training", "qualification"] as const;
 const DEFAULT_BLIND_SHARE = 0.2;
 
-/** What the form shows at first. */
+/** Return the initial values of the form. */
 export const draftFromSettings = (settings: Settings): SettingsDraft => ({
   title: settings.title,
   annotators: settings.annotators,
@@ -58,7 +58,7 @@ export const draftFromSettings = (settings: Settings): SettingsDraft => ({
   skip: [...settings.skip],
 });
 
-/** The settings that a form would change, as they are sent. */
+/** Return the settings that a form would change, as a request. */
 export function changedSettings(settings: Settings, draft: SettingsDraft): Partial<Settings> {
   const edited: Partial<Settings> = {
     ...Object.fromEntries(SIMPLE_FIELDS.map((name) => [name, draft[name] ?? null])),

@@ -4,17 +4,19 @@ import { routeHash, parseRoute } from "../route";
 import { signatureFields } from "./signature";
 import { keepOrder } from "./stable-order";
 
-describe("small things", () => {
-  test("rows stay where they are, new ones come last", () =>
+const NAMES = ["overview", "documents", "annotators"];
+
+describe("formats and order", () => {
+  test("rows keep their order, and new ones come last", () =>
     expect(keepOrder(["b", "a"], ["a", "new", "b"], (each) => each)).toEqual(["b", "a", "new"]));
   test.each([
     ["", { page: "overview", id: "", query: {} }],
     ["#/documents/a%2Fb?show=disputed", { page: "documents", id: "a/b", query: { show: "disputed" } }],
     ["#/elsewhere/x", { page: "overview", id: "", query: {} }],
     ["#/documents/50%", { page: "documents", id: "50%", query: {} }],
-  ])("%s is a route", (hash, route) => expect(parseRoute(hash)).toEqual(route));
-  test("an address leads back to its route", () =>
-    expect(parseRoute(routeHash("annotators", "a/b c?", { show: "all", empty: "" }))).toEqual({
+  ])("%s is a route", (hash, route) => expect(parseRoute(hash, NAMES)).toEqual(route));
+  test("a fragment leads back to its route", () =>
+    expect(parseRoute(routeHash("annotators", "a/b c?", { show: "all", empty: "" }), NAMES)).toEqual({
       page: "annotators",
       id: "a/b c?",
       query: { show: "all" },
@@ -31,7 +33,7 @@ describe("small things", () => {
     expect(formatDecimal(-0.001, 2)).toBe("0.00");
     expect(formatMoney(3, "pebbles")).toBe("3.00 pebbles");
   });
-  test("a minus is as wide as a digit, and the day comes before the month", () => {
+  test("a minus sign has the width of a digit, and the day precedes the month", () => {
     expect(formatDecimal(-0.014, 2)).toBe("−0.01");
     expect(formatDay(Date.UTC(2026, 10, 17))).toBe("17 Nov");
     expect(formatMoment("2026-11-17T05:12:00")).toBe("17 Nov, 05:12");

@@ -1,9 +1,9 @@
 import type { Figure } from "../api-types";
 
 const LOCALE = "en";
-const DATE_LOCALE = "en-GB"; // the day before the month, as everywhere in Finecomb
+const DATE_LOCALE = "en-GB"; // the day precedes the month on all pages
 
-/** `4:12`: minutes and seconds; hours where there are some. */
+/** Format a duration as `4:12`, with hours if needed. */
 export function formatClock(seconds: number): string {
   const whole = Math.round(seconds);
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
@@ -11,7 +11,7 @@ export function formatClock(seconds: number): string {
   return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}` : `${minutes}:${twoDigits(rest)}`;
 }
 
-/** A number with so many digits after the point, and a minus sign that is as wide as a digit. */
+/** Format a number with a fixed number of decimals and a minus sign as wide as a digit. */
 export const formatDecimal = (value: number, digits: number): string =>
   new Intl.NumberFormat(LOCALE, {
     minimumFractionDigits: digits,
@@ -21,7 +21,7 @@ export const formatDecimal = (value: number, digits: number): string =>
     .format(value)
     .replace("-", "−");
 
-/** Money, without cents from a thousand on. */
+/** Format an amount of money, without cents from 1,000 on. */
 export function formatMoney(value: number, currency: string): string {
   const digits = value >= 1000 ? 0 : 2;
   try {
@@ -32,11 +32,11 @@ export function formatMoney(value: number, currency: string): string {
       maximumFractionDigits: digits,
     }).format(value);
   } catch {
-    return `${formatDecimal(value, digits)} ${currency}`; // no currency that the browser knows
+    return `${formatDecimal(value, digits)} ${currency}`; // not a currency that the browser knows
   }
 }
 
-/** `30 Jun, 14:05` in the reader's own time. */
+/** Format a time as `30 Jun, 14:05` in local time. */
 export const formatMoment = (time: string): string =>
   new Intl.DateTimeFormat(DATE_LOCALE, {
     day: "numeric",
@@ -46,13 +46,13 @@ export const formatMoment = (time: string): string =>
     hourCycle: "h23",
   }).format(new Date(time));
 
-/** `30 Jun`: a day, counted in UTC as the study's days are. */
+/** Format a day as `30 Jun`, in UTC as the days of the study are. */
 export const formatDay = (time: number): string =>
   new Intl.DateTimeFormat(DATE_LOCALE, { day: "numeric", month: "short", timeZone: "UTC" }).format(time);
 
-/** Both ends of an interval, or null where there is none. */
+/** Return both ends of an interval, or null if there is none. */
 export const formatInterval = ({ low, high }: Pick<Figure, "low" | "high">, digits: number): [string, string] | null =>
   low === null || high === null ? null : [formatDecimal(low, digits), formatDecimal(high, digits)];
 
-/** The same text with a capital at its beginning. */
+/** Capitalise the first letter. */
 export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,4 +1,4 @@
-/** `name:value` pairs of a signature; a value may hold colons of its own. */
+/** Parse the `name:value` pairs of a signature; values may contain colons. */
 export const signatureFields = (signature: string): [name: string, value: string][] =>
   signature
     .split("|")

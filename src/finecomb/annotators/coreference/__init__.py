@@ -1,1 +1,1 @@
-"""Coreference of persons in English texts: chains of mentions and a rule-based resolver."""
+"""Coreference resolution for persons in English texts: mention chains and a rule-based resolver."""

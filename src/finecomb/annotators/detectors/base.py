@@ -1,4 +1,4 @@
-"""What every detector is: something made for a protocol that reads a document and returns what it would mark."""
+"""The interface of detectors, their factories and their training."""
 
 from __future__ import annotations
 
@@ -10,85 +10,83 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from finecomb.core.estimate import Signature
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Annotator, AnnotatorKind, Document
+from finecomb.core.results import Signature
 from finecomb.core.study import Study
 
 log = logging.getLogger(__name__)
 
 
 class Detector(typing.Protocol):
-    """Made for one protocol by its factory; reads a document and returns what it would mark."""
+    """A function that annotates documents under one protocol."""
 
     signature: str
-    """What made the marks: name, protocol, settings, version."""
+    """Name, protocol, settings and version of the detector."""
 
     def __call__(self, document: Document) -> Annotation:
-        """One pass over one document; never raises for what a document lacks, but says so in the annotation."""
+        """Annotate one document. Missing data is reported in the annotation and never raises an error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FittedDetector:
-    """What fitting a detector gives: the file to use it with, and how well it does on texts it has not seen."""
+    """A fitted detector with its scores on held-out texts."""
 
     weights: str
-    """The text of the file that `detect --weights` reads."""
+    """Contents of the file that `detect --weights` reads."""
     texts: int
-    """How many texts it was fitted on."""
+    """Number of texts used for fitting."""
     title: str
-    """What `rows` are about, e.g. `On games left out of fitting`."""
+    """Title of `rows`, for example `Scores on held-out games`."""
     rows: Sequence[dict[str, object]]
-    """Recall, precision and the like on texts left out."""
+    """Recall, precision and other scores on held-out texts."""
     signature: str
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files of a folder that `detect --weights` reads, by name, where one file is not enough."""
+    """Contents of the folder that `detect --weights` reads, by file name, for detectors that need several files."""
     notes: Sequence[str] = ()
-    """What the user should hear, e.g. labels that were left out."""
+    """Notes for the user, for example about omitted labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorTraining:
-    """How a detector is fitted to texts that people have checked."""
+    """The training of a detector on texts with gold annotations."""
 
     options: type
-    """A frozen dataclass (see `finecomb.core.options`): flags of `train` and arguments of `fit`."""
+    """Frozen dataclass of the training options (see `finecomb.core.options`), set with `train` and passed to `fit`."""
     fit: Callable[[Study, Sequence[Annotation], str, Any], FittedDetector]
-    """From a study, its gold annotations, the name of the gold annotator ('' for those of kind gold), and options."""
+    """Function that fits a detector to a study and gold annotations by one annotator ('' for all), with options."""
     real: bool = False
-    """Whether it is fitted on texts that count as coherent (`train --real`), which its options then hold in `texts`."""
+    """True if training uses the coherent texts of `train --real`, which are passed to `fit` in the option `texts`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Factory:
-    """A detector by name: what it needs, its options, how it is made and how it is fitted. A row of
-    `detectors_by_name()`.
-    """
+class DetectorFactory:
+    """A detector's name, requirements, options, constructor and training, as listed in `DETECTORS`."""
 
     name: str
-    """For `--detector`; also the id of its annotator."""
+    """Name for `--detector`, also the ID of the annotator."""
     title: str
-    """What it does, in one line."""
+    """Description in one line."""
     needs: str
-    """What a document must have."""
+    """Requirements that documents must meet."""
     protocol: str
-    """The shipped protocol whose labels it uses."""
+    """Name of the shipped protocol whose labels the detector uses."""
     kind: AnnotatorKind
-    """What sort of annotator it is."""
+    """Kind of the annotator."""
     options: type
-    """A frozen dataclass (see `finecomb.core.options`): flags of `detect`, signature, argument of `make`."""
+    """Frozen dataclass of the options (see `finecomb.core.options`), passed to `make` and stored in the signature."""
     make: Callable[[Protocol, Any], Detector]
-    """From the protocol whose labels it uses and options of the type `options`."""
+    """Function that builds the detector from a protocol and options."""
     training: DetectorTraining | None = None
-    """None where there is nothing to fit."""
+    """Training of the detector, or None if the detector cannot be trained."""
     protocol_of: Callable[[Any], str] | None = None
-    """From options the protocol whose labels it uses, where that depends on what it was fitted on."""
+    """Function that returns the name of the protocol, given the options, if the labels depend on the training data."""
 
-    def annotator(self, signature: str, fitted_texts: Sequence[str] = (), id: str = "") -> Annotator:
-        """The annotator that its annotations are by; `fitted_texts` are hashes of the texts it was fitted on.
+    def build_annotator(self, signature: str, fitted_texts: Sequence[str] = (), id: str = "") -> Annotator:
+        """Build the annotator record. `fitted_texts` are hashes of the training texts.
 
-        `id` is for detectors of which several may mark one study, as one for each critic; else it is the name.
+        `id` replaces the name for detectors that can annotate a study several times, for example once per critic.
         """
         fitted = {"fitted_texts": list(fitted_texts)} if fitted_texts else {}
         return Annotator(id=id or self.name, kind=self.kind, meta={"signature": signature, **fitted})
@@ -96,34 +94,32 @@ class Factory:
 
 @typing.runtime_checkable
 class BatchDetector(Detector, typing.Protocol):
-    """A detector that is quicker with several documents at once."""
+    """A detector that is faster on several documents at once."""
 
     def annotations(self, documents: Sequence[Document]) -> Iterator[Annotation]:
-        """What it would mark in each, in order."""
+        """Yield the annotation of each document, in order."""
         ...
 
 
 BATCH_SIZE = 16
-"""How many documents a batch detector gets at once."""
+"""Number of documents per batch."""
 
 
 def detect(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
-    """Annotations as they come; wrap `documents` in a progress bar if you want one."""
-    for annotation in _annotate_documents(documents, detector):
+    """Yield the annotation of each document as soon as it is available."""
+    annotations: Iterable[Annotation] = ()
+    if isinstance(detector, BatchDetector):
+        remaining = iter(documents)
+        batches = iter(lambda: list(itertools.islice(remaining, BATCH_SIZE)), [])
+        annotations = itertools.chain.from_iterable(map(detector.annotations, batches))
+    else:
+        annotations = map(detector, documents)
+    for annotation in annotations:
         log.debug("%s: %d marks", annotation.document, len(annotation.marks))
         yield annotation
 
 
-def _annotate_documents(documents: Iterable[Document], detector: Detector) -> Iterator[Annotation]:
-    if not isinstance(detector, BatchDetector):
-        yield from map(detector, documents)
-        return
-    remaining = iter(documents)
-    while batch := list(itertools.islice(remaining, BATCH_SIZE)):
-        yield from detector.annotations(batch)
-
-
 def detector_signature(name: str, protocol: Protocol, options: Any, **facts: object) -> str:
-    """What made the marks: the detector, its protocol, its options (files left out), further facts, the version."""
+    """Return a detector's signature: its name, protocol, options (except files), additional `facts` and version."""
     values = {key: value for key, value in asdict(options).items() if value is not None and not isinstance(value, Path)}
     return str(Signature.from_fields(detector=name, protocol=protocol.id, **values, **facts))

@@ -1,10 +1,9 @@
-"""Fitted detectors as folders: JSON, npz and safetensors, never pickle; reading one imports nothing that it names."""
+"""Folders with fitted detectors, stored as JSON, npz and safetensors, so that loading executes no code."""
 
 from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from finecomb.annotators.model_loading import import_library
 from finecomb.core.errors import FinecombError, ParameterError, param, shorten
+from finecomb.core.guarded_json import load_json
+from finecomb.engine.guarded_files import load_arrays, load_weights
 from finecomb.version import __version__
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -23,86 +24,82 @@ CARD_FILE, SETTINGS_FILE, ARRAYS_FILE, WEIGHTS_FILE = "card.json", "settings.jso
 
 @dataclass(frozen=True, slots=True)
 class DetectorCard:
-    """What a reader should know about a fitted detector before trusting it."""
+    """The model card of a fitted detector."""
 
     detector: str
     data: str
-    """What it was fitted on, in words and numbers."""
+    """Description of the training data with counts."""
     split: str
-    """How texts were set apart for thresholds and for figures."""
+    """Description of the splits used for thresholds and for scores."""
     fitted_texts: tuple[str, ...]
-    """Hashes of every text that it saw, those for thresholds too."""
+    """Hashes of all texts used for training or thresholds."""
     signature: str
     figures: Sequence[Mapping[str, object]] = ()
-    """How it did on texts that were left out."""
+    """Scores on held-out texts."""
     notes: tuple[str, ...] = ()
     version: str = __version__
 
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """What a folder holds."""
+    """The contents of a detector's folder."""
 
     card: DetectorCard
     settings: Mapping[str, Any]
-    """Names, numbers and choices."""
+    """Settings as JSON values."""
     arrays: Arrays = field(default_factory=dict)
-    """Small arrays, in npz."""
+    """Small arrays, stored as npz."""
     weights: Arrays = field(default_factory=dict)
-    """Weights of a network, in safetensors, with half precision."""
+    """Network weights, stored as safetensors with half precision."""
 
     def to_files(self) -> dict[str, bytes]:
-        """The folder's files by name."""
-        files = {CARD_FILE: _json(asdict(self.card)), SETTINGS_FILE: _json(self.settings)}
+        """Return the folder's files by name."""
+        files = {CARD_FILE: _to_json_bytes(asdict(self.card)), SETTINGS_FILE: _to_json_bytes(self.settings)}
         if self.arrays:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, allow_pickle=False, **self.arrays)
             files[ARRAYS_FILE] = buffer.getvalue()
         if self.weights:
-            halves = {name: _to_half_precision(array) for name, array in self.weights.items()}
+            halves = {
+                name: np.ascontiguousarray(array.astype(np.float16) if array.dtype == np.float32 else array)
+                for name, array in self.weights.items()
+            }
             files[WEIGHTS_FILE] = import_library("safetensors.numpy", self.card.detector).save(halves)
         return files
 
 
-def _to_half_precision(array: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(array.astype(np.float16) if array.dtype == np.float32 else array)
-
-
-def _json(value: object) -> bytes:
+def _to_json_bytes(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def read_model_folder(folder: Path | None, detector: str) -> StoredModel:
-    """The stored model in a folder; an error with the way out where it is none of this detector's."""
+    """Read the stored model in a folder, or raise an error if it is missing or belongs to another detector."""
     if folder is None:
         raise ParameterError(
-            f"{param('detector', detector)}: has to be fitted first;"
-            f" `finecomb train STUDY --detector {detector} -o FOLDER`, then {param('weights', 'FOLDER')}",
+            f"{param('detector', detector)} must be fitted first; run"
+            f" `finecomb train STUDY --detector {detector} -o FOLDER`, then pass {param('weights', 'FOLDER')}",
             parameter="weights",
         )
     if not (folder / CARD_FILE).is_file():
-        raise FinecombError(f"{folder}: is no folder that `finecomb train --detector {detector} -o` wrote")
+        raise FinecombError(
+            f"{folder}: {CARD_FILE} is missing; expected a folder written by `finecomb train --detector {detector} -o`"
+        )
+    arrays: Arrays = {}
     try:
-        card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
+        card = load_json((folder / CARD_FILE).read_text(encoding="utf-8"))
         card = DetectorCard(**{**card, "fitted_texts": tuple(card["fitted_texts"]), "notes": tuple(card["notes"])})
-        settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
-        arrays = _read_arrays(folder / ARRAYS_FILE)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise FinecombError(f"{folder}: cannot be read as a detector ({shorten(str(error), 90)})") from None
+        settings = load_json((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+        if (folder / ARRAYS_FILE).is_file():
+            arrays = load_arrays(folder / ARRAYS_FILE)
+        halves = load_weights(folder / WEIGHTS_FILE, detector) if (folder / WEIGHTS_FILE).is_file() else {}
+    except FinecombError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FinecombError(f"{folder}: cannot read the detector ({shorten(str(error), 90)}); train it again") from None
     if card.detector != detector:
-        raise FinecombError(f"{folder}: was made for {param('detector', card.detector)}, not for {detector}")
-    return StoredModel(card, settings, arrays, _read_weights(folder / WEIGHTS_FILE, detector))
-
-
-def _read_arrays(file: Path) -> Arrays:
-    if not file.is_file():
-        return {}
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
-
-
-def _read_weights(file: Path, detector: str) -> Arrays:
-    if not file.is_file():
-        return {}
-    stored: Arrays = import_library("safetensors.numpy", detector).load_file(file)
-    return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in stored.items()}
+        raise FinecombError(
+            f"{folder}: contains detector {card.detector!r}, not {detector!r}; pass "
+            f"{param('detector', card.detector)} or another folder"
+        )
+    weights = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in halves.items()}
+    return StoredModel(card, settings, arrays, weights)

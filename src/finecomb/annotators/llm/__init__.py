@@ -1,15 +1,13 @@
-"""Language models as annotators: any endpoint, prompts from protocols, quotes that cannot lie, nothing paid twice."""
+"""Language models as annotators, with prompts from protocols, verified quotes and cached replies."""
 
 from finecomb.annotators.llm.endpoint import Endpoint
-from finecomb.annotators.llm.prompt import PromptTemplate, prompt_text
-from finecomb.annotators.llm.runs import LanguageModelJudge, ModelRun, annotate, make_judge
+from finecomb.annotators.llm.prompt import PromptTemplate, system_prompt_text
+from finecomb.annotators.llm.runs import ModelRun, annotate
 
 __all__ = [
     "Endpoint",
-    "LanguageModelJudge",
     "ModelRun",
     "PromptTemplate",
     "annotate",
-    "make_judge",
-    "prompt_text",
+    "system_prompt_text",
 ]

@@ -1,4 +1,4 @@
-"""Runs of coroutines from ordinary code, also where an event loop runs already, and their interruption."""
+"""Running coroutines from synchronous code, also inside a running event loop, with support for interruption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """An interrupted run; `result` holds what was answered until then, and the same call resumes from there."""
+    """Error for an interrupted run. `result` holds the annotations so far, and repeating the call resumes the run."""
 
     def __init__(self, result: Any) -> None:
         super().__init__("interrupted")
@@ -20,7 +20,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where an event loop runs already, as in a notebook."""
+    """Run a coroutine to completion, even if an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -44,7 +44,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     loop, task = tasks.get()
     try:
         thread.join()
-    except KeyboardInterrupt:  # reaches only the main thread; without this the calls would go on, and cost
+    except KeyboardInterrupt:  # only the main thread receives it; without this, paid calls would continue
         if task and not loop.is_closed():
             loop.call_soon_threadsafe(task.cancel)
         thread.join()

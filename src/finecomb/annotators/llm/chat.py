@@ -1,107 +1,127 @@
-"""Chat requests and replies: what is sent to a language model and what comes back, as records with a hash."""
+"""Chat requests and replies as records, with the request hash that serves as cache key."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from finecomb.core.records import Json, Record
 
 Role = Literal["system", "user", "assistant"]
+Structure = Literal["json_schema", "tool", "json_object", "none"]
+"""A means of obtaining JSON from a model, from the strongest to none at all."""
+FINISH_PROMPT_TRUNCATED = "prompt truncated"
+"""Finish reason of a reply to a prompt that the server shortened."""
+FINISH_MALFORMED = "malformed"
+"""Finish reason of a response that is not a completion."""
 FINISH_CONTEXT_OVERFLOW = "context"
-"""Why a reply of a local model has no words: what it was asked does not fit into it."""
-_TEMPLATE_TOKENS_PER_MESSAGE = 16  # tokens that a chat template may add around a message
+"""Finish reason of a local model whose context is too small for the request."""
+_TEMPLATE_TOKENS_PER_MESSAGE = 16  # upper bound on the tokens that a chat template adds around a message
 
 
 class ChatMessage(Record):
-    """One message of a conversation."""
+    """A message of a conversation."""
 
     role: Role
-    """Who speaks."""
+    """The sender of the message."""
     content: str
-    """What is said."""
+    """The text of the message."""
 
 
 class ChatRequest(Record):
-    """Everything that decides what a model answers; equal requests have equal hashes."""
+    """A request with all parameters that determine the reply. Equal requests have equal hashes."""
 
     model: str
-    """As the endpoint calls it."""
+    """The model's name at the endpoint."""
     messages: tuple[ChatMessage, ...]
-    """In order."""
+    """The messages in order."""
     temperature: float | None = None
-    """Not sent when None."""
+    """Sampling temperature, not sent when None."""
     max_tokens: int = 2048
-    """Most tokens of the reply."""
+    """Maximum number of tokens in the reply."""
     seed: int | None = None
-    """Sent along; endpoints that know it answer the same again."""
+    """Random seed. Endpoints that support it return the same reply again."""
     sample: int = 0
-    """Separates samples, also where an endpoint knows no seed."""
+    """Sample number, which keeps the hashes of samples distinct even if the endpoint ignores the seed."""
     retry: int = 0
-    """Counts how often it was asked again on purpose, so that the cache does not answer."""
+    """Number of deliberate repetitions. It changes the hash, so that no cached reply is used."""
     json_schema: Json = None
-    """What the reply should look like, where the endpoint can promise it."""
+    """JSON schema of the reply, for endpoints that support structured output."""
     top_p: float | None = None
-    """Mass of the nucleus; not sent when None."""
+    """Nucleus sampling probability, not sent when None."""
     frequency_penalty: float | None = None
-    """Not sent when None."""
+    """Frequency penalty, not sent when None."""
     continued: bool = False
-    """Whether the messages are one text that the model goes on with, and no conversation."""
+    """True if the messages form one text for the model to continue, instead of a conversation."""
+    effort: str = ""
+    """Reasoning effort, not sent when empty."""
+    thinking_tokens: int | None = None
+    """Maximum number of tokens for reasoning, not sent when None."""
+    extra: Mapping[str, Json] = {}
+    """Further parameters, sent as they are. A dot in a name leads into an object."""
 
-    def hash(self, endpoint: str) -> str:
-        """Identifies the request at an endpoint; the key of the cache."""
+    def hash_at_endpoint(self, endpoint: str) -> str:
+        """Return the hash that identifies the request at an endpoint, used as cache key."""
         settings = [endpoint, self.model, self.temperature, self.max_tokens, self.seed, self.sample]
+        # Later parameters are included only if set, so that hashes of earlier versions stay valid.
         parts = [*map(json.dumps, settings), _schema_text(self.json_schema), *([str(self.retry)] if self.retry else [])]
-        parts += [f"{name}={value:g}" for name, value in self._decoding_parameters().items()]
+        later = {
+            "top_p": self.top_p,
+            "frequency_penalty": self.frequency_penalty,
+            "continued": self.continued or None,
+        }
+        parts += [f"{name}={value:g}" for name, value in later.items() if value is not None]
+        texts = {
+            "effort": self.effort,
+            "thinking_tokens": self.thinking_tokens,
+            "extra": json.dumps(dict(self.extra), sort_keys=True) if self.extra else "",
+        }
+        parts += [f"{name}={value}" for name, value in texts.items() if value]
         digest = hashlib.sha256(f"[{', '.join(parts)}]".encode())
         for message in self.messages:
             digest.update(f"\0{message.role}\0{message.content}".encode())
         return digest.hexdigest()[:32]
 
-    def _decoding_parameters(self) -> dict[str, float]:
-        """What texts are written with and annotations are not; empty for those, whose hashes are thus as ever."""
-        values = {
-            "top_p": self.top_p,
-            "frequency_penalty": self.frequency_penalty,
-            "continued": self.continued or None,
-        }
-        return {name: value for name, value in values.items() if value is not None}
-
     @property
-    def prompt(self) -> str:
-        """The text that is to be continued."""
+    def continuation_prompt(self) -> str:
+        """The text for the model to continue."""
         return "".join(message.content for message in self.messages)
 
     def max_prompt_tokens(self) -> int:
-        """More tokens than any byte-level tokenizer makes of the messages: what a budget has to reckon with."""
+        """Return an upper bound for the prompt tokens of any byte-level tokenizer, for the budget."""
+        # A byte-level tokenizer never produces more tokens than there are bytes.
         return sum(len(message.content.encode()) + _TEMPLATE_TOKENS_PER_MESSAGE for message in self.messages)
 
     def estimated_prompt_tokens(self) -> int:
-        """About as many tokens as the messages have: four bytes of English a token."""
+        """Estimate the prompt tokens at four bytes of English per token."""
         return sum(len(message.content.encode()) // 4 + 4 for message in self.messages)
 
-    def body(self, structured: bool) -> dict[str, Any]:
-        """The JSON that is sent."""
+    def request_body(self, structure: Structure = "none") -> dict[str, Any]:
+        """Return the JSON body of the request in the API of OpenAI."""
         names = ("temperature", "seed", "top_p", "frequency_penalty")
         optional: dict[str, Any] = {name: getattr(self, name) for name in names}
-        if structured and self.json_schema is not None:
+        if self.json_schema is not None and structure == "json_schema":
             schema = {"name": "annotation", "strict": True, "schema": self.json_schema}
             optional["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif self.json_schema is not None and structure == "json_object":
+            optional["response_format"] = {"type": "json_object"}
         given = {name: value for name, value in optional.items() if value is not None}
-        asked: dict[str, Any] = {"messages": [message.model_dump() for message in self.messages]}
+        content: dict[str, Any] = {"messages": [message.model_dump() for message in self.messages]}
         if self.continued:
-            asked = {"prompt": self.prompt}
-        return {"model": self.model, **asked, "max_tokens": self.max_tokens, **given}
+            content = {"prompt": self.continuation_prompt}
+        return {"model": self.model, **content, "max_tokens": self.max_tokens, **given}
 
 
 _SCHEMA_TEXTS: dict[int, tuple[Json, str]] = {}
 
 
 def _schema_text(schema: Json) -> str:
-    """A schema as text; thousands of requests share one, so the last ones are kept."""
+    """Serialise a schema. Results are cached, because thousands of requests share one schema."""
     schema_and_text = _SCHEMA_TEXTS.get(id(schema))
     if schema_and_text is None or schema_and_text[0] is not schema:
         if len(_SCHEMA_TEXTS) > 64:
@@ -110,20 +130,80 @@ def _schema_text(schema: Json) -> str:
     return schema_and_text[1]
 
 
-class ChatReply(Record):
-    """What came back, unchanged."""
+def storable_text(value: Any) -> Any:
+    """Return a text without NUL characters and lone surrogates, which cannot be stored. Other values are unchanged.
 
-    text: str
-    """The message as it came."""
-    finish: str = ""
-    """Why the model stopped: `stop`, `length`, `content_filter`, ..."""
-    refusal: str = ""
-    """A refusal that the endpoint reports as such."""
-    prompt_tokens: int | None = Field(default=None, ge=0)
-    """As the endpoint counted them."""
-    completion_tokens: int | None = Field(default=None, ge=0)
-    """As the endpoint counted them."""
-    model: str = ""
-    """The model that answered, by the endpoint's own word."""
+    >>> storable_text("a\\0b\\ud83d")
+    'a\ufffdb\ufffd'
+    """
+    if not isinstance(value, str):
+        return value
+    if "\0" in value:
+        value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        value = value.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    return value
+
+
+StorableText = Annotated[str, BeforeValidator(storable_text)]
+TokenCount = Annotated[int, Field(ge=0)]
+
+
+class ChatReply(Record):
+    """A reply as received from the endpoint."""
+
+    text: StorableText
+    """The text of the reply."""
+    finish: StorableText = ""
+    """The finish reason: `stop`, `length`, `content_filter`, ..."""
+    refusal: StorableText = ""
+    """The text of a refusal reported by the endpoint."""
+    prompt_tokens: TokenCount | None = None
+    """Prompt tokens as counted by the endpoint, including those read from and written to its cache."""
+    completion_tokens: TokenCount | None = None
+    """Reply tokens as counted by the endpoint, including those for reasoning."""
+    cache_read_tokens: TokenCount = 0
+    """Prompt tokens that the endpoint read from its cache."""
+    cache_write_tokens: TokenCount = 0
+    """Prompt tokens that the endpoint wrote to its cache."""
+    cache_write_1h_tokens: TokenCount = 0
+    """Prompt tokens that the endpoint wrote to its cache for one hour."""
+    thinking_tokens: TokenCount = 0
+    """Reply tokens for reasoning."""
+    charged: Decimal | None = None
+    """Cost in US dollars as reported by the endpoint."""
+    model: StorableText = ""
+    """The name of the answering model as reported by the endpoint."""
     structured: bool = False
-    """Whether the endpoint promised the shape of the reply."""
+    """True if the endpoint enforced the JSON schema."""
+    thinking: StorableText = ""
+    """The reasoning, if the endpoint returns it."""
+    fingerprint: StorableText = ""
+    """Version of the model's runtime as reported by the endpoint."""
+    request_id: StorableText = ""
+    """ID of the request at the endpoint, for questions to its operator."""
+    sent: Mapping[str, Json] = {}
+    """Parameters as sent, without messages and schema."""
+    raw: StorableText = ""
+    """The start of a response that is not a completion."""
+
+    def truncated_prompt_reason(self, request: ChatRequest, context_tokens: int | None) -> str:
+        """Return why the server must have shortened the prompt, or an empty string.
+
+        No common tokenizer needs fewer than one token per 8 bytes of prose. If the context size is known, a prompt that
+        fills it counts as shortened if English would not fit.
+        """
+        if self.prompt_tokens is None:
+            return ""
+        size = sum(len(message.content.encode()) for message in request.messages)
+        is_over_context = (
+            context_tokens is not None and size / 5 > context_tokens and self.prompt_tokens <= context_tokens
+        )
+        if size > 4_000 and (self.prompt_tokens < size / 8 or is_over_context):
+            return (
+                f"the server processed {self.prompt_tokens:,} prompt tokens of about {size // 4:,}, so it shortened the"
+                " prompt; increase the context size of the server"
+            )
+        return ""

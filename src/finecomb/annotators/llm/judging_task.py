@@ -1,100 +1,95 @@
-"""Tasks for a language model: one text, one part of it, or one judgement of others that is to be given."""
+"""Tasks for a language model: a text, its parts, or the work of another annotator to judge."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from finecomb.annotators.llm.chunks import split_into_chunks
 from finecomb.core.protocol import Protocol
-from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Document, Mark, Segment
-from finecomb.core.scales import option_titles
+from finecomb.core.records import Annotation, ChunkSize, Document, Segment
+from finecomb.core.scales import format_answer_with_titles
 from finecomb.core.study import Study
 from finecomb.core.text_parts import text_parts
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTask:
-    """What one annotation is about, and the parts in which it is asked."""
+    """The work requested for one annotation: a text or item to judge, and the parts in which it is sent."""
 
     document: Document
     parts: tuple[Segment, ...] = ()
-    """Asked one by one; empty for the whole text at once."""
+    """Parts requested one by one, empty to request the whole text at once."""
     about: str | None = None
-    """Id of the annotation or mark that is judged."""
+    """ID of the annotation or mark to judge."""
     material: str = ""
-    """What is judged besides the text, in words."""
-    swapped: bool = field(default=False)
-    """Whether the two texts of a pair are shown in the other order."""
+    """Description of the work to judge."""
+    is_chunked: bool = False
+    """True if the parts are chunks of a long text, which may overlap."""
+    swapped: bool = False
+    """True if the two texts of a pair are shown in reverse order."""
 
     def part_protocol(self, number: int, protocol: Protocol) -> Protocol:
-        """What is asked with one of the parts: the questions of the whole text come with the last."""
-        last = number >= len(self.parts) - 1
+        """Return the protocol for one of the parts.
+
+        Questions about the whole text are asked only with the last part, and not at all about chunks.
+        """
+        last = number >= len(self.parts) - 1 and not self.is_chunked
         return protocol if last else protocol.model_copy(update={"document_questions": ()})
 
 
 def build_tasks(
-    study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool
+    study: Study, documents: Iterable[Document], protocol: Protocol, by_segment: bool, chunk: ChunkSize | None = None
 ) -> Iterator[ModelTask]:
-    """What there is to do under a protocol, in the order of the documents."""
-    match protocol.work.unit:
-        case "mark" | "annotation":
-            yield from _judgement_tasks(study, documents, protocol)
-        case "pair":
-            yield from (ModelTask(document, swapped=_is_swapped(document)) for document in documents)
-        case unit:
-            split = by_segment or unit == "segment"
-            for document in documents:
-                yield ModelTask(document, text_parts(document, protocol.work.sentences) if split else ())
+    """Yield the tasks of a protocol in document order.
 
-
-def _is_swapped(document: Document) -> bool:
-    """Half of all pairs are shown in the other order, the same half every time."""
-    return hashlib.sha256(document.id.encode()).digest()[0] % 2 == 1
-
-
-def _judgement_tasks(study: Study, documents: Iterable[Document], protocol: Protocol) -> Iterator[ModelTask]:
-    """One task for each mark, or for each annotation with an explanation, of other protocols."""
+    If the protocol judges marks or annotations, each task is to judge a mark, or an annotation with answers, that was
+    made under another protocol.
+    """
     for document in documents:
-        for annotation in study.submitted_work().annotations_on(document.id):
-            original = study.protocols[annotation.protocol]
-            if annotation.protocol == protocol.id or annotation.about is not None:
-                continue
-            if protocol.work.unit == "mark":
-                yield from mark_tasks(document, annotation, original)
-            elif words := _describe_answers(original.document_questions, annotation):
-                yield ModelTask(document, about=annotation.id, material=f"What a reader answered:\n{words}")
+        if protocol.work.unit == "pair":
+            # About half of all pairs are shown in reverse order, determined by their IDs.
+            yield ModelTask(document, swapped=hashlib.sha256(document.id.encode()).digest()[0] % 2 == 1)
+        elif chunk and len(chunks := split_into_chunks(document.text, chunk)) > 1:
+            yield ModelTask(document, chunks, is_chunked=True)
+        elif protocol.work.unit not in ("mark", "annotation"):
+            split = by_segment or protocol.work.unit == "segment"
+            yield ModelTask(document, text_parts(document, protocol.work.sentences) if split else ())
+        else:
+            for annotation in study.submitted_work().annotations_on(document.id):
+                original = study.protocols[annotation.protocol]
+                if annotation.protocol == protocol.id or annotation.about is not None:
+                    continue
+                if protocol.work.unit == "mark":
+                    yield from build_mark_judgement_tasks(document, annotation, original)
+                elif answers := [
+                    f"{question.ask} {format_answer_with_titles(question, annotation.answers[question.name])}"
+                    for question in original.document_questions
+                    if question.name in annotation.answers
+                ]:
+                    material = "\n".join(["What a reader answered:", *answers])
+                    yield ModelTask(document, about=annotation.id, material=material)
 
 
-def mark_tasks(document: Document, annotation: Annotation, protocol: Protocol) -> Iterator[ModelTask]:
-    """One task for each located mark of an annotation: is it right?"""
+def build_mark_judgement_tasks(document: Document, annotation: Annotation, protocol: Protocol) -> Iterator[ModelTask]:
+    """Yield a task to judge each located mark of an annotation."""
     for mark in annotation.marks:
-        if mark.spans:
-            yield ModelTask(document, about=mark.id, material=_describe_mark(mark, document, protocol))
-
-
-def _describe_mark(mark: Mark, document: Document, protocol: Protocol) -> str:
-    label = protocol.find_label(mark.label)
-    name = f"{label.display_title}: {label.gloss}" if label else "no type given"
-    lines = [f"Words marked: {' ... '.join(repr(quote) for quote in mark.quotes)}", f"Kind of error: {name}"]
-    lines += [f"Rule: {rule}" for rule in (label.rules if label else ())]
-    start = mark.spans[0].start
-    text = document.part(mark.spans[0].part) or ""
-    lines.append(f"They stand after {text[max(0, start - 80) : start]!r}")
-    if mark.antecedents and mark.antecedents.quotes:
-        lines.append(f"They are said to refer to: {' ... '.join(map(repr, mark.antecedents.quotes))}")
-    questions = {question.name: question for question in protocol.questions_of(mark.label)}
-    lines += [
-        f"{name}: {option_titles(questions[name], answer)}"
-        for name, answer in mark.answers.items()
-        if name in questions
-    ]
-    return "\n".join(lines)
-
-
-def _describe_answers(questions: Iterable[Question], annotation: Annotation) -> str:
-    given = [question for question in questions if question.name in annotation.answers]
-    return "\n".join(
-        f"{question.ask} {option_titles(question, annotation.answers[question.name])}" for question in given
-    )
+        if not mark.spans:
+            continue
+        label = protocol.find_label(mark.label)
+        name = f"{label.display_title}: {label.gloss}" if label else "no type given"
+        lines = [f"Words marked: {' ... '.join(repr(quote) for quote in mark.quotes)}", f"Kind of error: {name}"]
+        lines += [f"Rule: {rule}" for rule in (label.rules if label else ())]
+        start = mark.spans[0].start
+        text = document.part_text(mark.spans[0].part) or ""
+        lines.append(f"They stand after {text[max(0, start - 80) : start]!r}")
+        if mark.antecedents and mark.antecedents.quotes:
+            lines.append(f"They are said to refer to: {' ... '.join(map(repr, mark.antecedents.quotes))}")
+        questions = {question.name: question for question in protocol.questions_for_label(mark.label)}
+        lines += [
+            f"{name}: {format_answer_with_titles(questions[name], answer)}"
+            for name, answer in mark.answers.items()
+            if name in questions
+        ]
+        yield ModelTask(document, about=mark.id, material="\n".join(lines))

@@ -1,28 +1,23 @@
-"""A probe of a model's reliability, from what is asked to what it shows."""
+"""Reliability probes of a model: run plans, annotator names and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from finecomb.annotators.llm.local_models import is_local
-from finecomb.annotators.llm.probes import (
-    DEFAULT_TEXT_COUNT,
-    ProbeVariant,
-    find_unread_documents,
-    label_as_probe,
-    probe_name,
-    probe_texts,
-    probe_variant,
-)
+import polars as pl
+
+from finecomb.annotators.llm.probes import DEFAULT_TEXT_COUNT, ProbeVariant, build_probe_variant
 from finecomb.annotators.llm.prompt import PromptTemplate
-from finecomb.annotators.llm.run_reports import items_with_runs
+from finecomb.annotators.llm.providers import find_provider
+from finecomb.annotators.llm.run_reports import merge_runs
 from finecomb.annotators.llm.runs import ModelRun, RunPlan, plan_run
 from finecomb.core.errors import ParameterError, param
-from finecomb.core.estimate import Finding
 from finecomb.core.protocol import Protocol
-from finecomb.core.records import Document, ModelSettings
+from finecomb.core.records import ModelSettings
+from finecomb.core.results import Finding
 from finecomb.core.study import Study
+from finecomb.engine.seeds import seeded_generator
 from finecomb.statistics.judges.reliability_probes import (
     OWN_SYSTEM_KEY,
     find_own_system,
@@ -34,7 +29,7 @@ from finecomb.statistics.judges.text_values import select_people_and_judges
 
 @dataclass(frozen=True)
 class ProbedModel:
-    """A model of a study that is to be probed."""
+    """A model to probe, with its study."""
 
     study: Study
     settings: ModelSettings
@@ -45,55 +40,46 @@ class ProbedModel:
 
     @property
     def baseline_variant(self) -> ProbeVariant:
-        """What the judge itself is asked."""
-        usual = PromptTemplate.for_local_models() if is_local(self.settings.model) else PromptTemplate()
-        once = self.settings.model_copy(update={"samples": 1})
-        return ProbeVariant(once, self.protocol, self.template or usual)
+        """Settings, protocol and prompt of the judge before the probe changes them."""
+        template = self.template or PromptTemplate.for_provider(find_provider(self.settings.model))
+        return ProbeVariant(self.settings.model_copy(update={"samples": 1}), self.protocol, template)
 
-    def plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[RunPlan]:
-        """What is asked: first what the judge has not read yet of the probe's texts, then all of them, changed."""
-        texts = probe_texts(self.study.iter_documents(), self.limit or DEFAULT_TEXT_COUNT, self.settings.seed)
-        variant = probe_variant(probe, self.baseline_variant, paraphrase)
-        if missing := find_unread_documents(texts, self.study.iter_annotations(), self.name, self.protocol.id):
-            yield self._plan_variant(self.baseline_variant, missing, self.name)
+    def iter_run_plans(self, probe: str, paraphrase: PromptTemplate | None) -> Iterator[RunPlan]:
+        """Yield a probe's run plans: first for texts that the judge has not annotated, then for all with the change."""
+        every = list(self.study.iter_documents())
+        order = seeded_generator(self.settings.seed, "probe", "texts").permutation(len(every))
+        texts = [every[row] for row in sorted(order[: self.limit or DEFAULT_TEXT_COUNT])]
+        own = (pl.col("annotator") == self.name) & (pl.col("protocol") == self.protocol.id)
+        annotated = set(self.study.annotations.filter(own)["document"])
+        missing = [document for document in texts if document.id not in annotated]
+        baseline = self.baseline_variant
+        changed = build_probe_variant(probe, baseline, paraphrase)
+        passes = [(baseline, missing, self.name)]
         if probe != "self":
-            yield self._plan_variant(variant, texts, probe_name(self.name, probe))
+            passes.append((changed, texts, f"{self.name}~{probe}"))
+        for variant, documents, name in passes:
+            if documents:
+                yield plan_run(self.study, variant.settings, variant.protocol, documents, name, variant.template)
 
-    def _plan_variant(self, variant: ProbeVariant, texts: Sequence[Document], name: str) -> RunPlan:
-        return plan_run(self.study, variant.settings, variant.protocol, texts, name, variant.template)
-
-    def name_clash(self, run_plan: RunPlan) -> str:
-        """Why a plan cannot be run under its annotator's name, or nothing."""
-        mine = run_plan.annotator(0)
-        for annotator in self.study.iter_annotators():
-            if annotator.id == mine.id and annotator.kind != "llm":
-                return f"annotator {annotator.id!r} is a {annotator.kind} already; name this one with {param('name')}"
-            if annotator.id == mine.id and annotator.meta.get("prompt") != mine.meta.get("prompt"):
-                return (
-                    f"annotator {annotator.id!r} was asked with another prompt before; name this one with"
-                    f" {param('name')}"
-                )
-        return ""
-
-    def record_probe(self, run: ModelRun, probe: str, system: str) -> ModelRun:
-        """A run with what its annotators say about the probe."""
+    def add_probe_meta(self, run: ModelRun, probe: str, system: str) -> ModelRun:
+        """Return a run whose annotators record the probe in their meta."""
+        facts = {OWN_SYSTEM_KEY: system} if system else {}
         if run.record.name != self.name:
-            return label_as_probe(run, self.name, probe)
-        if not system:
-            return run
-        people = tuple(one.model_copy(update={"meta": {**one.meta, OWN_SYSTEM_KEY: system}}) for one in run.annotators)
-        return replace(run, annotators=people)
+            facts = {"probe": probe, "probe_of": self.name}
+        annotators = (
+            annotator.model_copy(update={"meta": {**annotator.meta, **facts}}) for annotator in run.annotators
+        )
+        return replace(run, annotators=tuple(annotators))
 
-    def effects(self, readings: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
-        """What the probe shows."""
-        whole = Study.from_items(items_with_runs(self.study, readings))
+    def probe_findings_of_runs(self, runs: Sequence[ModelRun], probe: str, named: str) -> list[Finding]:
+        """Return the findings of the probe."""
+        study = Study.from_items(merge_runs(self.study, runs))
         if probe != "self":
-            return probe_findings(whole, self.name, only=probe)
-        system = named or find_own_system(whole, self.name)
+            return probe_findings(study, self.name, only=probe)
+        system = named or find_own_system(study, self.name)
         if not system:
             raise ParameterError(
-                f"no text says that {self.name} wrote it; say which system is its own model with"
-                f" {param('own', 'NAME')}",
+                f"cannot tell which texts {self.name} generated; name its system with {param('own', 'NAME')}",
                 parameter="own",
             )
-        return [self_preference_finding(select_people_and_judges(whole, [self.name]), self.name, system)]
+        return [self_preference_finding(select_people_and_judges(study, [self.name]), self.name, system)]

@@ -1,11 +1,11 @@
-"""Prompts written from protocols: what people read in the guide, as messages, with the text as data between fences."""
+"""Prompts generated from protocols: the annotation guide as messages, with the text fenced off as data."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,33 +13,35 @@ import yaml
 
 from finecomb.annotators.llm.chat import ChatMessage, ChatRequest
 from finecomb.annotators.llm.judging_task import ModelTask
+from finecomb.annotators.llm.providers import Provider
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.core.practice import Example
-from finecomb.core.protocol import Label, Protocol
+from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.records import Annotation, Document, Mark, ModelSettings, Segment
+from finecomb.core.records import Annotation, Answer, Document, ModelSettings, Segment
 from finecomb.core.scales import SCALES
-from finecomb.core.span import TEXT
+from finecomb.core.span import TEXT_PART
 
 MARK_FIELDS = ("quote", "before", "after", "label", "antecedent")
-"""Of a mark in a reply; no question may be called so."""
-VARIABLES = {
+"""Fields of a mark in a reply, which cannot be names of questions."""
+TEMPLATE_VARIABLES = {
     "title": "the protocol's title",
-    "summary": "what it finds out, in a line or two",
-    "instructions": "the instructions that people read before the work",
-    "labels": "every kind of error with its gloss, rules, examples and counter-examples",
-    "kinds": "the kinds of error with one line each, for small models",
-    "rules": "the guidelines in prose",
-    "questions": "what is asked of a mark, of a part and of the text",
-    "examples": "whole texts with the reply that they should get",
-    "format": "what a reply looks like; the parser expects it",
-    "text": "the text, between fences; needed",
-    "context": "the named texts beside it, e.g. the prompt, between fences",
-    "data": "what the text was made from, in readable form, between fences",
-    "task": "which part is judged, what was marked, in a line or more",
+    "summary": "the purpose of the protocol in one or two lines",
+    "instructions": "the instructions that annotators read before they start",
+    "labels": "each error type with its gloss, rules, examples and counter-examples",
+    "kinds": "the error types with one line each, for small models",
+    "rules": "the guidelines",
+    "questions": "the questions about marks, parts and the whole text",
+    "examples": "example texts with the expected replies",
+    "format": "the reply format that the parser expects",
+    "text": "the text, fenced off; required",
+    "context": "the text's context, such as the prompt, fenced off",
+    "data": "the data that the text was generated from, as YAML, fenced off",
+    "task": "the part to judge or the mark to check, in one or more lines",
 }
-"""What a template may hold between double braces, e.g. `{{labels}}`."""
-_SYSTEM = """You are a careful annotator. {{summary}}
+"""Variables of a template, written in double braces, for example `{{labels}}`."""
+_REQUEST_SETTINGS = {"model", "temperature", "max_tokens", "effort", "thinking_tokens", "extra"}
+_SYSTEM_TEMPLATE = """You are a careful annotator. {{summary}}
 
 {{instructions}}
 
@@ -52,14 +54,14 @@ _SYSTEM = """You are a careful annotator. {{summary}}
 {{examples}}
 
 {{format}}"""
-_BRIEF = """{{summary}}
+_BRIEF_SYSTEM_TEMPLATE = """{{summary}}
 
 {{kinds}}
 
 {{questions}}
 
 {{format}}"""
-_USER = """{{context}}
+_USER_TEMPLATE = """{{context}}
 
 {{data}}
 
@@ -73,88 +75,98 @@ Reply with the JSON object only."""
 _MESSAGE_SEPARATOR = "\n=== user ===\n"
 FewShotExample = tuple[Document, Annotation]
 """A gold text with its annotation."""
-_VARIABLE = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
-_CONTEXT_WORDS = 6
+_VARIABLE_PATTERN = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
+_QUOTE_CONTEXT_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """The two messages of a prompt, with variables."""
+    """The system and user message of a prompt, with variables."""
 
-    system: str = _SYSTEM
-    user: str = _USER
+    system: str = _SYSTEM_TEMPLATE
+    user: str = _USER_TEMPLATE
 
     @classmethod
     def for_local_models(cls) -> PromptTemplate:
-        """For models that run here: the kinds of error and the questions only, a tenth as long."""
-        return cls(_BRIEF)
+        """Return the template for local models, which is short and has only the error types and questions."""
+        return cls(_BRIEF_SYSTEM_TEMPLATE)
+
+    @classmethod
+    def for_provider(cls, provider: Provider) -> PromptTemplate:
+        """Return the default template for a provider's models."""
+        return cls.for_local_models() if provider.short_prompt else cls()
 
     @classmethod
     def parse(cls, text: str, where: str) -> PromptTemplate:
-        """A template from a file: the system message, a line `=== user ===`, the user message; or the latter only."""
+        """Parse a template file: system message, a line `=== user ===`, user message.
+
+        The system message is optional.
+        """
         system, cut, user = text.rpartition(_MESSAGE_SEPARATOR)
         template = cls(system if cut else "", user.removesuffix("\n"))
-        for name in _VARIABLE.findall(text):
-            if name not in VARIABLES:
-                raise FinecombError(f"{where}: no variable is called {name!r}{did_you_mean(name, VARIABLES)}")
-        if "text" not in _VARIABLE.findall(template.user):
-            raise FinecombError(f"{where}: the user message has no {{{{text}}}}, so the model would see no text")
+        for name in _VARIABLE_PATTERN.findall(text):
+            if name not in TEMPLATE_VARIABLES:
+                raise FinecombError(f"{where}: unknown variable {name!r}{did_you_mean(name, TEMPLATE_VARIABLES)}")
+        if "text" not in _VARIABLE_PATTERN.findall(template.user):
+            raise FinecombError(f"{where}: the user message must contain {{{{text}}}}")
         return template
 
     def to_text(self) -> str:
-        """The form that `parse` reads."""
+        """Return the template in the format that `parse` reads."""
         return f"{self.system}{_MESSAGE_SEPARATOR}{self.user}\n"
 
-    def hash(self, protocol: Protocol) -> str:
-        """Identifies what is asked: the template, the protocol and the reply's form."""
+    def hash_for_protocol(self, protocol: Protocol) -> str:
+        """Return a hash of the template, the protocol and the reply schema."""
         parts = [self.system, self.user, protocol.model_dump(mode="json", exclude={"marks_on"}), reply_schema(protocol)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def prompt_text(protocol: Protocol, template: PromptTemplate | None = None) -> str:
-    """The system message for a protocol, as a model gets it."""
+def system_prompt_text(protocol: Protocol, template: PromptTemplate | None = None) -> str:
+    """Return the system message for a protocol as sent to a model."""
     template = template or PromptTemplate()
     return _fill_template(template.system, _protocol_values(protocol))
 
 
 class PromptWriter:
-    """Writes the requests of one run; what all of them share is made once."""
+    """Builder of a run's requests, which computes the shared parts once."""
 
     def __init__(self, protocol: Protocol, settings: ModelSettings, template: PromptTemplate) -> None:
         self.settings, self.template = settings, template
         self._values = _protocol_values(protocol)
-        self._whole = self._base_request(reply_schema(protocol))
-        self._part = self._base_request(reply_schema(protocol.model_copy(update={"document_questions": ()})))
+        # All requests are copies of these two, so that the settings are validated only once.
+        shared = {"messages": (), **settings.model_dump(include=_REQUEST_SETTINGS)}
+        part_protocol = protocol.model_copy(update={"document_questions": ()})
+        self._whole, self._part = (
+            ChatRequest(json_schema=reply_schema(asked), **shared) for asked in (protocol, part_protocol)
+        )
         self._protocol = protocol
         system = _fill_template(template.system, self._values)
         self._head = (ChatMessage(role="system", content=system),) if system.strip() else ()
         self._shots: dict[str, tuple[ChatMessage, ...]] = {}
 
-    def _base_request(self, schema: dict[str, Any]) -> ChatRequest:
-        """What all requests share; it is checked once, and each request is a copy with its own messages."""
-        settings = self.settings
-        shared = settings.model_dump(include={"model", "temperature", "max_tokens"})
-        return ChatRequest(messages=(), json_schema=schema, **shared)
-
-    def requests(self, task: ModelTask, sample: int, shots: Sequence[FewShotExample] = ()) -> Iterator[ChatRequest]:
-        """The requests of one task: one, or one for each part."""
+    def build_requests(
+        self, task: ModelTask, sample: int, shots: Sequence[FewShotExample] = ()
+    ) -> Iterator[ChatRequest]:
+        """Yield the requests of a task, one per part or one for the whole text."""
         head = (*self._head, *(message for shot in shots for message in self._shot_messages(*shot)))
         for number, part in enumerate(task.parts or (None,)):
-            last = number >= len(task.parts) - 1
+            last = number >= len(task.parts) - 1 and not task.is_chunked
             messages = (*head, self._user_message(task, part, last))
             update = {"messages": messages, "seed": self.settings.seed + sample, "sample": sample}
             yield (self._whole if last else self._part).model_copy(update=update)
 
     def _user_message(self, task: ModelTask, part: Segment | None = None, last: bool = True) -> ChatMessage:
         values = self._values | _task_values(task, part)
-        if self._protocol.document_questions and not last:
+        if self._protocol.document_questions and task.is_chunked:
+            values["task"] += "\nThis is a part of a longer text: leave `answers` out."
+        elif self._protocol.document_questions and not last:
             values["task"] += "\nMore parts follow: leave `answers` out, the whole text is judged with the last part."
         return ChatMessage(role="user", content=_fill_template(self.template.user, values))
 
     def prompt_pieces(
         self, task: ModelTask, shots: Sequence[FewShotExample] = ()
     ) -> list[tuple[str, list[PromptPiece]]]:
-        """The first request of a task as roles with the pieces of their messages, for somebody who wants to see it."""
+        """Return the messages of a task's first request as (role, pieces) pairs for display."""
         values = self._values | _task_values(task, task.parts[0] if task.parts else None)
         examples = [message for shot in shots for message in self._shot_messages(*shot)]
         return [
@@ -164,27 +176,37 @@ class PromptWriter:
         ]
 
     def _shot_messages(self, document: Document, annotation: Annotation) -> tuple[ChatMessage, ...]:
-        """A gold text as a question and its answer."""
+        """Return a gold text as a user message and the expected reply."""
         if document.id not in self._shots:
-            answer = json.dumps(_gold_reply(document, annotation, self._protocol), ensure_ascii=False)
+            marks = (
+                (
+                    (mark.spans[0].start, mark.spans[-1].end),
+                    mark.label,
+                    mark.antecedents.quotes[0] if mark.antecedents and mark.antecedents.quotes else "",
+                    mark.answers,
+                )
+                for mark in annotation.marks
+                if mark.spans and mark.spans[0].part == TEXT_PART
+            )
+            answer = _expected_reply(self._protocol, document.text, marks, annotation.answers)
             question = self._user_message(ModelTask(document))
             self._shots[document.id] = (question, ChatMessage(role="assistant", content=answer))
         return self._shots[document.id]
 
 
 class PromptPiece(NamedTuple):
-    """A stretch of a message: words of the template, or what a variable was filled with."""
+    """A piece of a message, from the template or from a variable."""
 
     variable: str
-    """Its name; empty for the template's own words."""
+    """Name of the variable, empty for words of the template."""
     text: str
 
 
 def fill_template_pieces(template: str, values: Mapping[str, str]) -> list[PromptPiece]:
-    """A template with its variables filled in; an empty one leaves no blank lines. Values are not looked at again."""
+    """Fill in the variables of a template. Empty values leave no blank lines. Variables in values are not expanded."""
     pieces: list[PromptPiece] = []
     after_nothing = True
-    for number, part in enumerate(_VARIABLE.split(template)):
+    for number, part in enumerate(_VARIABLE_PATTERN.split(template)):
         variable = part if number % 2 else ""
         text = values.get(part, "") if variable else part.lstrip("\n") if after_nothing else part
         if text:
@@ -199,112 +221,121 @@ def _fill_template(template: str, values: Mapping[str, str]) -> str:
     return "".join(piece.text for piece in fill_template_pieces(template, values)).strip()
 
 
-# --- what the protocol says --------------------------------------------------------------------------------------
+# --- protocol ----------------------------------------------------------------------------------------------------
 
 
 def _protocol_values(protocol: Protocol) -> dict[str, str]:
     check_question_names(protocol)
     mode = next((mode.rule for mode in protocol.modes if mode.name == protocol.mode), "")
     rules = [*protocol.rules, *([mode] if mode else []), *(guideline.say for guideline in protocol.guidelines)]
+    groups = {group.name: f" ({group.title or group.name}: {group.gloss})" for group in protocol.groups}
+    labels = []
+    for label in protocol.labels:
+        title = f"### `{label.name}`: {label.display_title}{groups.get(label.group or '', '')}"
+        lines = [title, label.gloss, *(f"- {rule}" for rule in label.rules)]
+        if label.antecedent != "none":
+            need = "Always give" if label.antecedent == "required" else "Where there are any, give"
+            lines.append(f"- {need} the earlier words that it refers to as `antecedent`.")
+        labels.append("\n".join([*filter(None, lines), *(_format_example(one, protocol) for one in label.examples)]))
+    examples = [_format_example(example, protocol) for example in protocol.examples]
     return {
         "title": protocol.title,
         "summary": protocol.summary,
         "instructions": protocol.instructions.strip(),
-        "labels": _format_labels(protocol),
-        "kinds": _section("Kinds of error", "\n".join(f"- {label.name}: {label.gloss}" for label in protocol.labels)),
-        "rules": _section("Rules", "\n".join(f"- {rule}" for rule in rules)),
-        "questions": _format_questions(protocol),
-        "examples": _section(
-            "Examples", "\n\n".join(_format_example(example, protocol) for example in protocol.examples)
+        "labels": _format_section("Kinds of error", "\n\n".join(labels)),
+        "kinds": _format_section(
+            "Kinds of error", "\n".join(f"- {label.name}: {label.gloss}" for label in protocol.labels)
         ),
+        "rules": _format_section("Rules", "\n".join(f"- {rule}" for rule in rules)),
+        "questions": _format_questions(protocol),
+        "examples": _format_section("Examples", "\n\n".join(examples)),
         "format": _reply_instructions(protocol),
     }
 
 
+def _format_questions(protocol: Protocol) -> str:
+    """Return the section with all questions of a protocol, grouped by what they are about."""
+    questions_by_title = {
+        "Of every mark": protocol.questions,
+        **{f"Of a mark `{label.name}`": label.questions for label in protocol.labels},
+        "Of the part that is judged (`unit`)": protocol.unit_questions,
+        "Of the whole text (`answers`)": protocol.document_questions,
+    }
+    groups = []
+    for title, questions in questions_by_title.items():
+        lines = [f"{title}:"]
+        for question in questions:
+            kind = {"number": " (a number)", "yes-no": " (true or false)", "several": " (a list)"}.get(
+                question.scale, ""
+            )
+            line = f"- `{question.name}`{kind}: {question.ask} {question.help}".rstrip()
+            if question.when:
+                line += f" Only where `{question.when.question}` is {' or '.join(map(str, question.when.among))}."
+            lines.append(line if question.required else f"{line} May be left out.")
+            for option in question.options:
+                words = " ".join(filter(None, (option.title, option.gloss)))
+                lines.append(f"  - {json.dumps(option.value, ensure_ascii=False)}{f': {words}' if words else ''}")
+        if questions:
+            groups.append("\n".join(lines))
+    return _format_section("Questions", "\n\n".join(groups))
+
+
 def check_question_names(protocol: Protocol) -> None:
-    """Refuse a protocol whose questions have the names of a reply's own fields."""
+    """Raise an error if a question has the name of a field in a mark's reply."""
     questions = [*protocol.questions, *(question for label in protocol.labels for question in label.questions)]
     for question in questions:
         if question.name in MARK_FIELDS:
             raise FinecombError(
-                f"protocol {protocol.id}: question '{question.name}' has the name of a field of replies"
-                f" ({', '.join(MARK_FIELDS)}); call it something else"
+                f"protocol {protocol.id}: the question name '{question.name}' is reserved for a field of replies"
+                f" ({', '.join(MARK_FIELDS)}); rename the question"
             )
 
 
-def _section(title: str, body: str) -> str:
+def _format_section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body.strip() else ""
 
 
-def _format_labels(protocol: Protocol) -> str:
-    groups = {group.name: f" ({group.title or group.name}: {group.gloss})" for group in protocol.groups}
-    return _section(
-        "Kinds of error",
-        "\n\n".join(_format_label(label, groups.get(label.group or "", ""), protocol) for label in protocol.labels),
-    )
-
-
-def _format_label(label: Label, group: str, protocol: Protocol) -> str:
-    lines = [f"### `{label.name}`: {label.display_title}{group}", label.gloss, *(f"- {rule}" for rule in label.rules)]
-    if label.antecedent != "none":
-        need = "Always give" if label.antecedent == "required" else "Where there are any, give"
-        lines.append(f"- {need} the earlier words that it refers to as `antecedent`.")
-    return "\n".join([*filter(None, lines), *(_format_example(example, protocol) for example in label.examples)])
-
-
 def _format_example(example: Example, protocol: Protocol) -> str:
-    """A text with the reply that it should get; one without marks shows what is no error."""
+    """Format an example text with its expected reply. Examples without marks show correct text."""
     context = "".join(f"{name}: {words}\n" for name, words in example.context.items())
-    reply = _example_reply(example, protocol)
+    marks = (
+        (
+            ((span := mark.locate(example.text, example.context)).start, span.end),
+            mark.label,
+            mark.antecedent,
+            mark.answers,
+        )
+        for mark in example.marks
+        if mark.quote and mark.part == "text"
+    )
+    reply = _expected_reply(protocol, example.text, marks, example.answers)
     why = f"\n(Why: {example.why})" if example.why else ""
-    return f"Example.\n{context}Text: {example.text}\nReply: {json.dumps(reply, ensure_ascii=False)}{why}"
+    return f"Example.\n{context}Text: {example.text}\nReply: {reply}{why}"
 
 
-def _example_reply(example: Example, protocol: Protocol) -> dict[str, Any]:
+def _expected_reply(
+    protocol: Protocol,
+    text: str,
+    marks: Iterable[tuple[tuple[int, int], str | None, str, Mapping[str, Answer]]],
+    answers: Mapping[str, Answer],
+) -> str:
+    """Return the JSON reply expected for a text, from marks as (start, end), label, antecedent and answers."""
     reply: dict[str, Any] = {}
     if protocol.labels:
-        marks = [mark for mark in example.marks if mark.quote and mark.part == "text"]
-        spans = [mark.span(example.text, example.context) for mark in marks]
         reply["marks"] = [
-            _mark_reply(example.text, span.start, span.end, mark.label, mark.antecedent, dict(mark.answers))
-            for mark, span in zip(marks, spans, strict=True)
+            {
+                "quote": text[start:end],
+                "before": " ".join(text[:start].split()[-_QUOTE_CONTEXT_WORDS:]),
+                "after": " ".join(text[end:].split()[:_QUOTE_CONTEXT_WORDS]),
+                "label": label,
+                **({"antecedent": antecedent} if antecedent else {}),
+                **mark_answers,
+            }
+            for (start, end), label, antecedent, mark_answers in marks
         ]
     if protocol.document_questions:
-        reply["answers"] = dict(example.answers)
-    return reply
-
-
-def _mark_reply(
-    text: str, start: int, end: int, label: str | None, antecedent: str, answers: dict[str, Any]
-) -> dict[str, Any]:
-    before, after = text[:start].split()[-_CONTEXT_WORDS:], text[end:].split()[:_CONTEXT_WORDS]
-    around = {"quote": text[start:end], "before": " ".join(before), "after": " ".join(after)}
-    return {**around, "label": label, **({"antecedent": antecedent} if antecedent else {}), **answers}
-
-
-def _format_questions(protocol: Protocol) -> str:
-    lists = [
-        ("Of every mark", protocol.questions),
-        *((f"Of a mark `{label.name}`", label.questions) for label in protocol.labels),
-        ("Of the part that is judged (`unit`)", protocol.unit_questions),
-        ("Of the whole text (`answers`)", protocol.document_questions),
-    ]
-    lines = [f"{title}:\n" + "\n".join(map(_format_question, questions)) for title, questions in lists if questions]
-    return _section("Questions", "\n\n".join(lines))
-
-
-def _format_question(question: Question) -> str:
-    when = ""
-    if question.when:
-        when = f" Only where `{question.when.question}` is {' or '.join(map(str, question.when.among))}."
-    need = "" if question.required else " May be left out."
-    options = [
-        f"  - {json.dumps(option.value, ensure_ascii=False)}{f': {words}' if words else ''}"
-        for option in question.options
-        for words in [" ".join(filter(None, (option.title, option.gloss)))]
-    ]
-    kind = {"number": " (a number)", "yes-no": " (true or false)", "several": " (a list)"}.get(question.scale, "")
-    return "\n".join([f"- `{question.name}`{kind}: {question.ask} {question.help}".rstrip() + when + need, *options])
+        reply["answers"] = dict(answers)
+    return json.dumps(reply, ensure_ascii=False)
 
 
 def _reply_instructions(protocol: Protocol) -> str:
@@ -314,7 +345,7 @@ def _reply_instructions(protocol: Protocol) -> str:
         lines += [
             "`marks` is a list of the errors in the order of the text, empty when there are none. Each mark has:",
             "- `quote`: the words of the error, copied from the text letter by letter; as few words as show it",
-            f"- `before` and `after`: the {_CONTEXT_WORDS} words before and after it in the text, copied too",
+            f"- `before` and `after`: the {_QUOTE_CONTEXT_WORDS} words before and after it in the text, copied too",
             f"- `label`: one of {names}",
         ]
         if any(label.antecedent != "none" for label in protocol.labels):
@@ -324,93 +355,74 @@ def _reply_instructions(protocol: Protocol) -> str:
         lines.append("`unit` is an object with the answers to the questions of the part.")
     if protocol.document_questions:
         lines.append("`answers` is an object with the answers to the questions of the whole text, by name.")
-    return _section("Your reply", "\n".join(lines))
+    return _format_section("Your reply", "\n".join(lines))
 
 
-# --- what the text says ------------------------------------------------------------------------------------------
+# --- text --------------------------------------------------------------------------------------------------------
 
 
 def _task_values(task: ModelTask, part: Segment | None) -> dict[str, str]:
-    document, context = task.document, dict(task.document.context)
+    document, context, data = task.document, dict(task.document.context), ""
     if task.swapped and {"a", "b"} <= context.keys():
         context |= {"a": context["b"], "b": context["a"]}
+    if document.data is not None:
+        data = yaml.safe_dump(document.data, sort_keys=False, allow_unicode=True, width=110).strip()
+        data = fence_text("DATA", data)
+    if part is None:
+        text = fence_text("TEXT", document.text) if document.text or not document.context else ""
+    elif task.is_chunked:
+        place = f"part {task.parts.index(part) + 1} of {len(task.parts)} of a longer text"
+        text = fence_text(f"TEXT: {place}", document.text[part.start : part.end])
+    else:
+        text = fence_text("TEXT: mark errors in this part only", document.text[part.start : part.end])
+        if earlier := document.text[: part.start].strip():
+            before = fence_text("EARLIER PART OF THE TEXT, already judged, for understanding only", earlier)
+            text = f"{before}\n\n{text}"
     return {
         "context": "\n\n".join(fence_text(name.upper(), words) for name, words in context.items()),
-        "data": fence_text("DATA", format_data(document.data)) if document.data is not None else "",
+        "data": data,
         "task": task.material and fence_text("TO BE JUDGED", task.material),
-        "text": _format_text(document, part),
+        "text": text,
     }
 
 
-def _format_text(document: Document, part: Segment | None) -> str:
-    if part is None:
-        return fence_text("TEXT", document.text) if document.text or not document.context else ""
-    earlier = document.text[: part.start].strip()
-    before = fence_text("EARLIER PART OF THE TEXT, already judged, for understanding only", earlier) if earlier else ""
-    return (
-        f"{before}\n\n{fence_text('TEXT: mark errors in this part only', document.text[part.start : part.end])}".strip()
-    )
-
-
 def fence_text(name: str, words: str) -> str:
-    """Words between two lines that they cannot contain."""
+    """Enclose a text between two fence lines that cannot occur in it."""
     salt = 0
+    # The fence depends on the text, so a text cannot contain its own fence and end the data early.
     while (fence := hashlib.sha256(f"{salt}{name}{words}".encode()).hexdigest()[:8]) in words:
         salt += 1
     return f"<<<{fence} {name}\n{words}\n{fence}>>>"
 
 
-def format_data(data: Any) -> str:
-    """What a text was made from, as indented lines instead of brackets."""
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110).strip()
-
-
-def _gold_reply(document: Document, annotation: Annotation, protocol: Protocol) -> dict[str, Any]:
-    """The reply that a gold text should get."""
-    reply: dict[str, Any] = {}
-    if protocol.labels:
-        located = [mark for mark in annotation.marks if mark.spans and mark.spans[0].part == TEXT]
-        reply["marks"] = [_gold_mark_reply(mark, document) for mark in located]
-    if protocol.document_questions:
-        reply["answers"] = dict(annotation.answers)
-    return reply
-
-
-def _gold_mark_reply(mark: Mark, document: Document) -> dict[str, Any]:
-    earlier = mark.antecedents.quotes[0] if mark.antecedents and mark.antecedents.quotes else ""
-    start, end = mark.spans[0].start, mark.spans[-1].end
-    return _mark_reply(document.text, start, end, mark.label, earlier, dict(mark.answers))
-
-
-# --- what a reply looks like -------------------------------------------------------------------------------------
+# --- reply schema ------------------------------------------------------------------------------------------------
 
 
 def reply_schema(protocol: Protocol) -> dict[str, Any]:
-    """The JSON schema of a reply under a protocol, in the strict form that endpoints ask for."""
+    """Return the JSON schema of replies under a protocol, in the strict form that endpoints require."""
     properties: dict[str, Any] = {}
     if protocol.labels or protocol.unlabelled:
-        properties["marks"] = {"type": "array", "items": _object_schema(_mark_properties(protocol))}
-    if protocol.unit_questions:
-        properties["unit"] = _object_schema(
-            {question.name: _answer_schema(question) for question in protocol.unit_questions}
-        )
-    if protocol.document_questions:
-        properties["answers"] = _object_schema(
-            {question.name: _answer_schema(question) for question in protocol.document_questions}
-        )
+        text = {"type": "string"}
+        mark: dict[str, Any] = {"quote": text, "before": text, "after": text}
+        if protocol.labels:
+            mark["label"] = {"type": "string", "enum": [label.name for label in protocol.labels]}
+        if any(label.antecedent != "none" for label in protocol.labels):
+            mark["antecedent"] = _nullable_schema(text)
+        # Questions of several labels may share a name and differ in their options; null is for other labels.
+        null = {"type": "null"}
+        for question in (question for label in protocol.labels for question in label.questions):
+            kinds = [
+                *mark.get(question.name, {}).get("anyOf", []),
+                *_nullable_schema(_answer_schema(question))["anyOf"],
+            ]
+            distinct = {json.dumps(kind, sort_keys=True): kind for kind in kinds if kind != null}
+            mark[question.name] = {"anyOf": [*distinct.values(), null]}
+        mark |= {question.name: _answer_schema(question) for question in protocol.questions}
+        properties["marks"] = {"type": "array", "items": _object_schema(mark)}
+    for name, questions in (("unit", protocol.unit_questions), ("answers", protocol.document_questions)):
+        if questions:
+            properties[name] = _object_schema({question.name: _answer_schema(question) for question in questions})
     return _object_schema(properties)
-
-
-def _mark_properties(protocol: Protocol) -> dict[str, Any]:
-    text = {"type": "string"}
-    properties: dict[str, Any] = {"quote": text, "before": text, "after": text}
-    if protocol.labels:
-        properties["label"] = {"type": "string", "enum": [label.name for label in protocol.labels]}
-    if any(label.antecedent != "none" for label in protocol.labels):
-        properties["antecedent"] = _nullable_schema(text)
-    for question in (question for label in protocol.labels for question in label.questions):
-        properties[question.name] = _merge_answer_schemas(properties.get(question.name), _answer_schema(question))
-    return properties | {question.name: _answer_schema(question) for question in protocol.questions}
 
 
 def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
@@ -419,13 +431,6 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _nullable_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return schema if "anyOf" in schema else {"anyOf": [schema, {"type": "null"}]}
-
-
-def _merge_answer_schemas(before: dict[str, Any] | None, schema: dict[str, Any]) -> dict[str, Any]:
-    """What fits the questions of one name, which several labels may ask with other options; null for other labels."""
-    kinds = [*(before or {}).get("anyOf", []), *_nullable_schema(schema)["anyOf"]]
-    distinct = {json.dumps(kind, sort_keys=True): kind for kind in kinds if kind != {"type": "null"}}
-    return {"anyOf": [*distinct.values(), {"type": "null"}]}
 
 
 def _answer_schema(question: Question) -> dict[str, Any]:

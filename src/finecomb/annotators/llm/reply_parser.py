@@ -1,29 +1,37 @@
-"""Replies read as annotations: what was said, in which state it came, and nothing dropped without a word."""
+"""Parsing of replies into annotations, with the state of each reply and all problems recorded."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from finecomb.annotators.llm.chat import ChatReply
+from finecomb.annotators.llm.chat import FINISH_MALFORMED, FINISH_PROMPT_TRUNCATED, ChatReply, storable_text
 from finecomb.core.errors import FinecombError, ProtocolError
 from finecomb.core.model_notes import MarkNote
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
-from finecomb.core.quotes import Placement, Quote, find_preceding, place_quotes
+from finecomb.core.quotes import Placement, Quote, find_preceding_occurrence, place_quotes
 from finecomb.core.records import Annotation, Answer, Antecedents, Document, Mark, Segment
 from finecomb.core.scales import SCALES
 from finecomb.core.span import Span
 from finecomb.core.study_checks import unanswered_questions
 
 ReplyState = Literal["read", "unreadable", "refused", "truncated", "empty"]
-"""Only the first counts as having read the text."""
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
-_REFUSAL = re.compile(
+"""State of a reply. Only `read` counts as an annotation of the text."""
+MAX_TEXT_LENGTH, MAX_DEPTH, MAX_MARKS = 1_000_000, 32, 1_000
+"""Maximum characters of a reply, levels of its JSON, and marks in a text. Replies beyond them are not read."""
+_MAX_REPAIR_LENGTH = 16_000  # the time that repairs take grows with the square of the length
+_MAX_INTEGER = 2**53
+_DECODER = json.JSONDecoder(
+    parse_int=lambda digits: int(digits) if len(digits) < 16 else digits[:40],
+    parse_float=lambda digits: float(digits) if math.isfinite(float(digits)) else digits[:40],
+    parse_constant=str,
+)
+_REFUSAL_PATTERN = re.compile(
     r"\b(i['’]?m sorry|i am sorry|i can['’]?t|i cannot|i won['’]?t|i am unable|i['’]?m unable|as an ai|i decline)\b",
     re.IGNORECASE,
 )
@@ -31,7 +39,7 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """One reply as data, with its state and what had to be done to read it."""
+    """The JSON of a reply, with its state and the repairs needed to read it."""
 
     state: ReplyState
     why: str = ""
@@ -41,7 +49,7 @@ class ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class ReplyContent:
-    """One reply as marks and answers."""
+    """The marks and answers of a reply."""
 
     state: ReplyState
     why: str = ""
@@ -50,181 +58,224 @@ class ReplyContent:
     answers: dict[str, Answer] = field(default_factory=dict)
     unit: dict[str, Answer] = field(default_factory=dict)
     malformed: int = 0
-    """Things in the list of marks that are no marks."""
+    """Number of entries in the list of marks that are not objects."""
 
 
-# --- from text to data -------------------------------------------------------------------------------------------
+# --- JSON --------------------------------------------------------------------------------------------------------
 
 
 def parse_reply(reply: ChatReply) -> ParsedReply:
-    """The JSON object in a reply, or the state that says why there is none."""
-    text = _THINKING.sub("", reply.text).strip()
+    """Parse the JSON object in a reply, or return the state that explains why there is none.
+
+    A reply whose JSON had to be repaired, decoded twice, or taken out of code fences or prose, is flagged.
+    """
     if reply.refusal or reply.finish == "content_filter":
         return ParsedReply("refused", reply.refusal or "stopped by a content filter")
+    if reply.finish == FINISH_MALFORMED:
+        return ParsedReply("unreadable", reply.raw.partition("\n")[0])
+    if reply.finish == FINISH_PROMPT_TRUNCATED:
+        return ParsedReply("truncated", reply.raw)
     if reply.finish == "length":
-        return ParsedReply("truncated", "reached the most tokens a reply may have")
+        is_all_thinking = not reply.text.strip() and reply.thinking_tokens
+        where = ", all of which were used for reasoning" if is_all_thinking else ""
+        return ParsedReply("truncated", f"the reply reached the maximum number of tokens{where}")
+    if len(reply.text) > MAX_TEXT_LENGTH:
+        return ParsedReply("unreadable", f"the reply has more than {MAX_TEXT_LENGTH:,} characters")
+    # Reasoning may contain braces that look like the start of the JSON.
+    text = _remove_thinking(reply.text).strip()
     if not text:
         return ParsedReply("empty", "the reply is empty")
-    if (value := _load_json_object(text)) is not None:
-        return ParsedReply("read", value=value)
-    return _parse_malformed_reply(text)
+    if _scan_brackets(text)[0] > MAX_DEPTH:
+        return ParsedReply("unreadable", f"the JSON has more than {MAX_DEPTH} levels")
+    parsed = _parse_json_text(text)
+    return replace(parsed, value=_storable_value(parsed.value)) if parsed.value else parsed
 
 
-def _parse_malformed_reply(text: str) -> ParsedReply:
-    """Reading what is not plain JSON: between fences, in the middle of prose, or repaired; all of it is flagged."""
-    inside = [*_FENCE.findall(text), text[text.find("{") : text.rfind("}") + 1]]
-    for candidate in inside:
-        if (value := _load_json_object(candidate.strip())) is not None:
-            return ParsedReply("read", value=value, flags=("the JSON stood in other text",))
-    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
+def _parse_json_text(text: str) -> ParsedReply:
+    value = _load_json(text)
+    if isinstance(value, str) and isinstance(inner := _load_json(value.strip()), dict | list):
+        if _scan_brackets(value)[0] > MAX_DEPTH:
+            return ParsedReply("unreadable", f"the JSON has more than {MAX_DEPTH} levels")
+        return ParsedReply("read", value=_as_object(inner), flags=("the JSON was encoded twice",))
+    if isinstance(value, dict | list):
+        return ParsedReply("read", value=_as_object(value))
+    fenced = [part.partition("\n")[2] for part in text.split("```")[1::2]]
+    for candidate in [*fenced, text[text.find("{") : text.rfind("}") + 1]]:
+        if isinstance(value := _load_json(candidate.strip()), dict | list):
+            return ParsedReply("read", value=_as_object(value), flags=("the JSON was surrounded by other text",))
+    start = min((offset for offset in (text.find("{"), text.find("[")) if offset >= 0), default=-1)
+    if start < 0 and _REFUSAL_PATTERN.search(text[:400]):
+        return ParsedReply("refused", "the model declined in prose")
     if start < 0:
-        refused = _REFUSAL.search(text[:400])
-        return ParsedReply("refused", "declines in words") if refused else ParsedReply("unreadable", "has no JSON")
-    if _is_truncated_json(text[start:]):
-        return ParsedReply("truncated", "the JSON ends in the middle")
+        return ParsedReply("unreadable", "no JSON found")
+    # A truncated reply is not repaired, because the repair would silently drop marks.
+    if _scan_brackets(text[start:])[1]:
+        return ParsedReply("truncated", "the JSON is incomplete")
+    if len(text) - start > _MAX_REPAIR_LENGTH:
+        return ParsedReply("unreadable", f"the JSON is invalid and longer than {_MAX_REPAIR_LENGTH:,} characters")
     from json_repair import repair_json
 
-    repaired = repair_json(text[start:], return_objects=True)
+    try:
+        repaired = repair_json(text[start:], return_objects=True)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        repaired = None
     if isinstance(repaired, dict) and repaired:
         return ParsedReply("read", value=repaired, flags=("the JSON was repaired",))
-    return ParsedReply("unreadable", "has no JSON object that could be read")
+    return ParsedReply("unreadable", "no JSON object could be parsed")
 
 
-def _load_json_object(text: str) -> dict[str, Any] | None:
-    """A JSON object, or a list of marks as one; None for anything else."""
+def _load_json(text: str) -> Any:
+    """Parse JSON, or return None. Numbers that cannot be stored exactly become texts."""
     try:
-        value = json.loads(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
-    if isinstance(value, list):
-        return {"marks": value}
-    return value if isinstance(value, dict) else None
 
 
-def _is_truncated_json(text: str) -> bool:
-    """Whether brackets or a string are still open at the end."""
-    depth, inside, escaped = 0, False, False
+def _as_object(value: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    """Return an object; a list becomes its `marks`. Marks may be encoded once more."""
+    found = {"marks": value} if isinstance(value, list) else dict(value)
+    if isinstance(marks := found.get("marks"), str) and isinstance(inner := _load_json(marks), list):
+        found["marks"] = inner
+    return found
+
+
+def _storable_value(value: Any) -> Any:
+    """Return a JSON value with texts and numbers that can be stored."""
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, dict):
+        return {storable_text(str(name)): _storable_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable_value(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER:
+        return f"{value:.3e}" if abs(value) < 10**300 else "a number with more than 300 digits"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _scan_brackets(text: str) -> tuple[int, bool]:
+    """Return the deepest nesting of brackets outside of strings, and whether a bracket or string is open at the end."""
+    depth, deepest, inside, escaped = 0, 0, False, False
     for character in text:
         if inside:
             inside, escaped = escaped or character != '"', not escaped and character == "\\"
         elif character == '"':
             inside = True
-        else:
-            depth += (character in "{[") - (character in "}]")
-    return inside or depth > 0
+        elif character in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "}]":
+            depth -= 1
+    return deepest, inside or depth > 0
+
+
+def _remove_thinking(text: str) -> str:
+    """Remove reasoning between tags, which some servers leave in the text."""
+    while 0 <= (start := text.find("<think>")) < (end := text.find("</think>", start)):
+        text = text[:start] + text[end + len("</think>") :]
+    return text
 
 
 def complete_mark_count(text: str) -> int:
-    """How many marks of a reply that was cut off are whole.
+    """Count the complete marks in a truncated reply.
 
     >>> complete_mark_count('{"marks": [{"quote": "a"}, {"quote": "b"}, {"quo')
     2
     """
-    _, found, rest = text.partition('"marks"')
-    rest = rest.partition("[")[2]
+    _, marks_key, remaining = text.partition('"marks"')
+    remaining = remaining.partition("[")[2]
     count = 0
-    while found:
+    while marks_key:
         try:
-            value, end = _DECODER.raw_decode(rest.lstrip(" \t\r\n,"))
+            value, end = _DECODER.raw_decode(remaining.lstrip(" \t\r\n,"))
         except (ValueError, RecursionError):
             break
-        rest = rest.lstrip(" \t\r\n,")[end:]
+        remaining = remaining.lstrip(" \t\r\n,")[end:]
         count += isinstance(value, dict)
     return count
 
 
-_DECODER = json.JSONDecoder()
+def record_placement_decision(annotation: Annotation, mark: str, accept: bool, by: str) -> Annotation:
+    """Return the annotation after a researcher accepted or rejected a mark's position.
 
-
-def decide_placement(annotation: Annotation, mark: str, accept: bool, by: str) -> Annotation:
-    """An annotation in which a researcher has accepted or refused the place of a mark; a refused one has none."""
+    Rejected marks lose their span.
+    """
     if mark not in {candidate.id for candidate in annotation.marks}:
         raise FinecombError(f"annotation {annotation.id!r} has no mark {mark!r}")
-    marks = (
-        _decide_mark_placement(candidate, accept, by) if candidate.id == mark else candidate
-        for candidate in annotation.marks
-    )
+    marks = []
+    for candidate in annotation.marks:
+        if candidate.id == mark:
+            note = MarkNote.from_mark(candidate)
+            decided = note.model_copy(update={"decision": "accepted" if accept else "refused"})
+            update: dict[str, Any] = {"meta": {**candidate.meta, "llm": decided.model_dump(exclude_defaults=True)}}
+            if not accept:
+                quote = note.quoted or " ".join(candidate.quotes)
+                update |= {"spans": (), "quotes": (quote,), "unlocated": f"position rejected by {by}"}
+            candidate = candidate.model_copy(update=update)
+        marks.append(candidate)
     return annotation.model_copy(update={"marks": tuple(marks)})
 
 
-def _decide_mark_placement(mark: Mark, accept: bool, by: str) -> Mark:
-    note = MarkNote.from_mark(mark)
-    decision: Literal["accepted", "refused"] = "accepted" if accept else "refused"
-    meta = {**mark.meta, "llm": note.model_copy(update={"decision": decision}).model_dump(exclude_defaults=True)}
-    if accept:
-        return mark.model_copy(update={"meta": meta})
-    quote = note.quoted or " ".join(mark.quotes)
-    return mark.model_copy(
-        update={"meta": meta, "spans": (), "quotes": (quote,), "unlocated": f"its place was refused by {by}"}
-    )
+# --- marks and answers -------------------------------------------------------------------------------------------
 
 
-# --- from data to marks and answers ------------------------------------------------------------------------------
-
-
-def interpret_reply(
+def build_reply_content(
     reply: ChatReply, document: Document, protocol: Protocol, prefix: str, part: Segment | None = None
 ) -> ReplyContent:
-    """The marks and answers of one reply; `prefix` begins the marks' ids."""
+    """Build the marks and answers of a reply. The IDs of marks start with `prefix`."""
     parsed_reply = parse_reply(reply)
     if parsed_reply.state != "read":
         return ReplyContent(parsed_reply.state, parsed_reply.why)
     value = parsed_reply.value
-    if problem := _shape_problem(value, protocol):
-        return ReplyContent("unreadable", problem, parsed_reply.flags)
-    entries = (
-        [entry for entry in value.get("marks") or [] if isinstance(entry, dict)] if _expects_marks(protocol) else []
+    expects_marks = bool(protocol.labels) or protocol.unlabelled
+    # A missing list must not be counted as 'no errors'.
+    if expects_marks and not isinstance(value.get("marks"), list):
+        return ReplyContent("unreadable", "`marks` is missing or not a list", parsed_reply.flags)
+    if not expects_marks and not isinstance(value.get("answers", value.get("unit")), dict):
+        required = "unit" if protocol.unit_questions and not protocol.document_questions else "answers"
+        return ReplyContent("unreadable", f"`{required}` is missing or not an object", parsed_reply.flags)
+    listed = value["marks"] if expects_marks else []
+    if len(listed) > MAX_MARKS:
+        why = f"{len(listed):,} marks; at most {MAX_MARKS:,} are read"
+        return ReplyContent("unreadable", why, parsed_reply.flags)
+    entries = [entry for entry in listed if isinstance(entry, dict) and _text_field(entry, "quote").strip()]
+    malformed = len(listed) - len(entries)
+    # A list of texts, or of objects without quotes, must not be counted as 'no errors' either.
+    if malformed and not entries:
+        return ReplyContent("unreadable", "no entry of `marks` has a quote", parsed_reply.flags)
+    offset, text = (part.start, document.text[part.start : part.end]) if part else (0, document.text)
+    quotes = [Quote(*(_text_field(entry, name) for name in ("quote", "before", "after"))) for entry in entries]
+    marks = tuple(
+        _build_mark(f"{prefix}/{number}", entry, quote, placement, offset, document, protocol)
+        for number, (entry, quote, placement) in enumerate(
+            zip(entries, quotes, place_quotes(quotes, text), strict=True)
+        )
     )
-    malformed = len(value.get("marks") or []) - len(entries) if _expects_marks(protocol) else 0
-    marks = tuple(_parse_marks(entries, document, protocol, prefix, part))
     answers, refused = _parse_answers(value.get("answers"), protocol.document_questions)
     unit, more = _parse_answers(value.get("unit"), protocol.unit_questions)
     missing = unanswered_questions(answers, protocol.document_questions)
     missing += unanswered_questions(unit, protocol.unit_questions) if part else []
     if missing:
-        return ReplyContent("unreadable", f"has no usable answer to {', '.join(missing)}", parsed_reply.flags)
+        return ReplyContent("unreadable", f"no valid answer to {', '.join(missing)}", parsed_reply.flags)
     flags = (*parsed_reply.flags, *refused, *more)
     return ReplyContent("read", "", flags, marks, answers, unit, malformed)
 
 
-def _expects_marks(protocol: Protocol) -> bool:
-    return bool(protocol.labels) or protocol.unlabelled
-
-
-def _shape_problem(value: dict[str, Any], protocol: Protocol) -> str:
-    """What a reply lacks, so that silence is never taken for 'no errors'."""
-    if _expects_marks(protocol) and not isinstance(value.get("marks"), list):
-        return "has no list `marks`"
-    if not _expects_marks(protocol) and not isinstance(value.get("answers", value.get("unit")), dict):
-        return "has no object `answers`"
-    return ""
-
-
-def _parse_marks(
-    entries: Sequence[dict[str, Any]], document: Document, protocol: Protocol, prefix: str, part: Segment | None
-) -> Iterable[Mark]:
-    offset, text = (part.start, document.text[part.start : part.end]) if part else (0, document.text)
-    quotes = [
-        Quote(_text_field(entry, "quote"), _text_field(entry, "before"), _text_field(entry, "after"))
-        for entry in entries
-    ]
-    placements = place_quotes(quotes, text)
-    for number, (entry, quote, placement) in enumerate(zip(entries, quotes, placements, strict=True)):
-        span = Span(placement.span[0] + offset, placement.span[1] + offset) if placement.span else None
-        yield _parse_mark(f"{prefix}/{number}", entry, quote, placement, span, document, protocol)
-
-
-def _parse_mark(
+def _build_mark(
     id: str,
     entry: dict[str, Any],
     quote: Quote,
     placement: Placement,
-    span: Span | None,
+    offset: int,
     document: Document,
     protocol: Protocol,
 ) -> Mark:
+    """Build a mark. `offset` is the start of the part that the placement refers to."""
+    span = Span(placement.span[0] + offset, placement.span[1] + offset) if placement.span else None
     label, invented = _resolve_label(entry.get("label"), protocol)
-    answers, refused = _parse_answers(entry, protocol.questions_of(label))
+    answers, refused = _parse_answers(entry, protocol.questions_for_label(label))
     words = span.extract(document.text) if span else quote.text
     note = MarkNote(
         placed=placement.method,
@@ -233,13 +284,24 @@ def _parse_mark(
         label=invented,
         refused_answers=tuple(refused),
     )
+    antecedents, definition = None, protocol.find_label(label)
+    earlier_words = _text_field(entry, "antecedent")
+    if earlier_words.strip() and definition is not None and definition.antecedent != "none":
+        before = document.text[: span.start] if span else document.text
+        found = place_quotes([Quote(earlier_words)], before)[0]
+        # Words that occur several times are located at the occurrence nearest to the mark.
+        position = found.span or find_preceding_occurrence(earlier_words, before, (len(before), len(before)))
+        if position is None:
+            antecedents = Antecedents(spans=(), quotes=(earlier_words,), unlocated=found.why)
+        else:
+            antecedents = Antecedents(spans=(Span(*position),), quotes=(document.text[slice(*position)],))
     return Mark(
         id=id,
         spans=(span,) if span else (),
         quotes=(words,),
         label=label,
         answers=answers,
-        antecedents=_locate_antecedents(_text_field(entry, "antecedent"), span, document, protocol, label),
+        antecedents=antecedents,
         unlocated=placement.why,
         meta={"llm": note.model_dump(mode="json", exclude_defaults=True)},
     )
@@ -251,7 +313,7 @@ def _text_field(entry: dict[str, Any], name: str) -> str:
 
 
 def _resolve_label(spelling: Any, protocol: Protocol) -> tuple[str | None, str]:
-    """The label meant, and what the model wrote where the protocol has no such label."""
+    """Return the matching label, and the model's spelling if the protocol has no such label."""
     if not isinstance(spelling, str) or not protocol.labels:
         return None, "" if spelling is None else str(spelling)
     try:
@@ -260,23 +322,8 @@ def _resolve_label(spelling: Any, protocol: Protocol) -> tuple[str | None, str]:
         return None, spelling
 
 
-def _locate_antecedents(
-    words: str, span: Span | None, document: Document, protocol: Protocol, label: str | None
-) -> Antecedents | None:
-    """The earlier words that a mark names: the place nearest before it."""
-    definition = protocol.find_label(label)
-    if not words.strip() or definition is None or definition.antecedent == "none":
-        return None
-    before = document.text[: span.start] if span else document.text
-    placement = place_quotes([Quote(words)], before)[0]
-    at = placement.span or find_preceding(words, before, (len(before), len(before)))
-    if at is None:
-        return Antecedents(spans=(), quotes=(words,), unlocated=placement.why)
-    return Antecedents(spans=(Span(*at),), quotes=(document.text[slice(*at)],))
-
-
 def _parse_answers(given: Any, questions: Iterable[Question]) -> tuple[dict[str, Answer], list[str]]:
-    """The answers that the questions allow, and what was wrong with the others."""
+    """Return the valid answers, and the problems of the invalid ones."""
     answers: dict[str, Answer] = {}
     refused: list[str] = []
     for question in questions:
@@ -284,7 +331,7 @@ def _parse_answers(given: Any, questions: Iterable[Question]) -> tuple[dict[str,
         if value is None or value == "" or value == []:
             continue
         answer = _parse_answer(value, question)
-        if problem := question.problem(answer):
+        if problem := question.answer_problem(answer):
             refused.append(problem)
         else:
             answers[question.name] = answer
@@ -292,20 +339,15 @@ def _parse_answers(given: Any, questions: Iterable[Question]) -> tuple[dict[str,
 
 
 def _parse_answer(value: Any, question: Question) -> Answer:
-    """An answer as the question stores it: a model may write a number as text, or a title for its value."""
+    """Convert an answer to its stored form. Models may write numbers as text, or titles instead of values."""
     scale = SCALES[question.scale]
     if scale.many:
         chosen = [str(choice) for choice in (value if isinstance(value, list) else [value])]
-        return tuple(dict.fromkeys(_resolve_option(question, choice) for choice in chosen))
+        options = [(scale.parse(question, choice), choice) for choice in chosen]
+        return tuple(dict.fromkeys(value[0] if isinstance(value, tuple) else choice for value, choice in options))
     if isinstance(value, str) and not scale.free:
         parsed_value = scale.parse(question, value.strip())
         return value if parsed_value is None else parsed_value
     if isinstance(value, float) and value.is_integer() and scale.chooses:
         return int(value)
     return value if isinstance(value, bool | int | float | str) else json.dumps(value, ensure_ascii=False)
-
-
-def _resolve_option(question: Question, spelling: str) -> str:
-    """The option that a spelling means; the spelling itself where it means none."""
-    parsed_value = SCALES[question.scale].parse(question, spelling)
-    return parsed_value[0] if isinstance(parsed_value, tuple) else spelling

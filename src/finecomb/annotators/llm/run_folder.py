@@ -1,17 +1,19 @@
-"""The folder of a run: what was asked (`run.json`), how far it is (`status.json`), and who is at work in it.
+"""The folder of a run: its record (`run.json`), its status (`status.json`) and its lock.
 
-Several processes may look at one folder, as the workers of a server do: whoever is at work holds its lock, and others
-leave their wish that the run stops there.
+Several processes may read a run's folder, for example the workers of a server. The process that executes the run holds
+the lock, and other processes can request that it stop.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -20,108 +22,122 @@ from finecomb.core.records import ModelSettings, Record, Time
 
 try:
     import fcntl
-except ModuleNotFoundError:  # Windows, where nothing keeps a second process away
+except ModuleNotFoundError:  # Windows, where a second process is not locked out
     fcntl = None  # type: ignore[assignment]
 
 RUNS_FOLDER = "runs"
-"""The folder of runs in a study's folder."""
+"""Name of the folder with the runs, inside a study's folder."""
 RECORD_FILE, STATUS_FILE, LOCK_FILE = "run.json", "status.json", ".lock"
 ERROR_FILE, STOP_FILE = "error.txt", ".stop"
 RunState = Literal["running", "finished", "stopped"]
-_HAS_LOCKS = fcntl is not None
+_HAS_FILE_LOCKS = fcntl is not None
 
 
 class TextRetry(Record):
-    """A text that is asked once more: the cache holds its first reply, so the new request must differ."""
+    """A repeated request for a text, changed so that the first reply is not reused from the cache."""
 
     number: int = Field(ge=1)
-    """1 for the first time that it is asked again."""
+    """Number of the repetition, starting at 1."""
     max_tokens: int | None = None
-    """Most tokens of the new reply; those of the run when None."""
+    """Maximum number of tokens in the new reply, or None for the run's setting."""
 
 
 class RunRecord(Record):
-    """What a run is: who was asked, what, how and since when; `run.json` in the run's folder."""
+    """The model, settings, prompt and date of a run, stored as `run.json` in the run's folder."""
 
     name: str
-    """Of the annotator; samples have a number after it."""
+    """ID of the annotator. With several samples, a number is appended."""
     settings: ModelSettings
     host: str
     protocol: str
     prompt: str
-    """Hash of template, protocol and the form of replies."""
+    """Hash of the template, the protocol and the reply schema."""
     template: str
     created: Time
     version: str
     retries: Mapping[str, TextRetry] = {}
-    """Texts that were asked again, by document."""
+    """Repeated requests by document ID."""
+    generation: int = Field(default=1, ge=1)
+    """Number of runs under this name so far; from 2 on, it is part of the IDs of annotations."""
 
 
 class RunStatus(Record):
-    """How far a run is; `status.json` in the run's folder."""
+    """The progress of a run, stored as `status.json` in the run's folder."""
 
     state: RunState
     documents: tuple[str, ...]
-    """The texts it is about."""
+    """IDs of the texts in the run."""
     failures: Mapping[str, str] = {}
-    """Why texts have no reply, by document."""
+    """Reasons why texts have no reply, by document ID."""
     why: str = ""
-    """Why it ended before its last text."""
+    """The reason for an early end."""
     when: Time
-    """When that was so."""
+    """Time of the status."""
 
 
 class RunBusyError(FinecombError):
-    """Another process is at work in the run's folder."""
+    """An attempt to use a run's folder while another process holds its lock."""
 
 
-def run_folders(runs: Path) -> list[Path]:
-    """The folders of all runs, the newest first."""
+def build_folder_name(name: str, identity: Sequence[Any]) -> str:
+    """Return the name of a run's folder, from a display name and the JSON values that determine the requests."""
+    short = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
+    safe = "".join(character if character.isalnum() or character in "-_." else "-" for character in name)
+    return f"{safe}-{short}"
+
+
+def list_run_folders(runs: Path) -> list[Path]:
+    """List the folders of all runs, newest first."""
     folders = [file.parent for file in runs.glob(f"*/{RECORD_FILE}")]
-    return sorted(folders, key=lambda folder: read_record(folder).created, reverse=True)
+    return sorted(folders, key=lambda folder: read_run_record(folder).created, reverse=True)
 
 
-def read_record(folder: Path) -> RunRecord:
-    """What a run is."""
+def read_run_record(folder: Path) -> RunRecord:
+    """Read the record of a run."""
     return RunRecord.model_validate_json((folder / RECORD_FILE).read_bytes())
 
 
-def write_record(folder: Path, record: RunRecord) -> None:
-    """Write down what a run is."""
+def write_run_record(folder: Path, record: RunRecord) -> None:
+    """Write the record of a run."""
     _write_atomically(folder / RECORD_FILE, record.model_dump_json(indent=1))
 
 
-def read_status(folder: Path) -> RunStatus | None:
-    """How far a run is; None for one of an older version. One that nobody works on any more is not running."""
+def read_run_status(folder: Path) -> RunStatus | None:
+    """Read the status of a run. Return None for runs of older versions.
+
+    A run that is recorded as running but not locked counts as stopped.
+    """
     file = folder / STATUS_FILE
     if not file.exists():
         return None
     status = RunStatus.model_validate_json(file.read_bytes())
-    if status.state == "running" and not is_locked(folder):
+    if status.state == "running" and not is_run_locked(folder):
         return status.model_copy(update={"state": "stopped", "why": "interrupted"})
     return status
 
 
-def write_status(
+def write_run_status(
     folder: Path,
     state: RunState,
     documents: tuple[str, ...],
     failures: Mapping[str, str] | None = None,
     why: str = "",
 ) -> None:
-    """Write down how far a run is."""
+    """Write the status of a run."""
     status = RunStatus(state=state, documents=documents, failures=failures or {}, why=why, when=datetime.now(UTC))
     _write_atomically(folder / STATUS_FILE, status.model_dump_json())
 
 
-def read_error(folder: Path) -> str:
-    """Why the last try of a run came to nothing; empty where it did not."""
-    file = folder / ERROR_FILE
-    return file.read_text(encoding="utf-8") if file.exists() else ""
+def start_run_status(folder: Path, documents: tuple[str, ...]) -> tuple[str, ...]:
+    """Set the status to `running`, and return the IDs of the texts in this and earlier sessions of the run."""
+    status = read_run_status(folder)
+    ids = tuple(dict.fromkeys([*(status.documents if status else ()), *documents]))
+    write_run_status(folder, "running", ids)
+    return ids
 
 
-def write_error(folder: Path, why: str) -> None:
-    """Write down why a run came to nothing, or with nothing that it did not."""
+def write_run_error(folder: Path, why: str) -> None:
+    """Write the error of a run, or delete the file if `why` is empty."""
     if why:
         _write_atomically(folder / ERROR_FILE, why)
     else:
@@ -129,8 +145,9 @@ def write_error(folder: Path, why: str) -> None:
 
 
 def _write_atomically(file: Path, text: str) -> None:
-    """Put a whole file in the place of another."""
+    """Replace a file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    # Synced before the rename, so that a crash leaves either the old or the new file.
     part = file.with_suffix(".part")
     with part.open("w", encoding="utf-8") as target:
         target.write(text)
@@ -139,14 +156,14 @@ def _write_atomically(file: Path, text: str) -> None:
     part.replace(file)
 
 
-# --- one process at a time ---------------------------------------------------------------------------------------
+# --- locking -----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def lock_run_folder(folder: Path) -> Iterator[None]:
-    """Hold a run's folder for this process alone. The lock is the system's own: a killed process leaves none behind."""
+    """Lock a run's folder for this process. The operating system releases the lock when the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not _HAS_LOCKS:
+    if not _HAS_FILE_LOCKS:
         yield
         return
     descriptor = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
@@ -154,32 +171,18 @@ def lock_run_folder(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise RunBusyError(f"{folder}: another process is at work on this run; wait for it or stop it") from None
+            raise RunBusyError(f"{folder}: another process is executing this run; wait for it or stop it") from None
         yield
     finally:
         os.close(descriptor)
 
 
-def request_stop(folder: Path) -> None:
-    """Leave the wish that whoever follows a run stops it."""
-    (folder / STOP_FILE).touch()
-
-
-def is_stop_requested(folder: Path) -> bool:
-    """Whether somebody wishes that a run stops."""
-    return (folder / STOP_FILE).exists()
-
-
-def clear_stop_request(folder: Path) -> None:
-    """A run starts anew: what was wished before is of no concern."""
-    (folder / STOP_FILE).unlink(missing_ok=True)
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a process is at work on a run."""
+def is_run_locked(folder: Path) -> bool:
+    """Return whether a process is executing the run."""
     file = folder / LOCK_FILE
-    if not _HAS_LOCKS or not file.exists():
+    if not _HAS_FILE_LOCKS or not file.exists():
         return False
+    # Closing the descriptor also releases the lock that this check acquired.
     descriptor = os.open(file, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

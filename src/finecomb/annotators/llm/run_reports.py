@@ -1,57 +1,61 @@
-"""Runs of language models for those who read the numbers: rows, notes, estimates, and the study that comes of them."""
+"""Reports about runs of language models: rows, notes, cost estimates, and studies with their annotations."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from finecomb import protocols
 from finecomb.annotators.llm.budget import Price
+from finecomb.annotators.llm.journal import read_cached_replies
 from finecomb.annotators.llm.runs import ModelRun, RunPlan
+from finecomb.core.errors import param
 from finecomb.core.model_notes import read_reply_note
-from finecomb.core.protocol import Protocol
-from finecomb.core.records import Annotation
-from finecomb.core.study import Study, StudyItem
+from finecomb.core.study import Study, StudyItem, merge_work
 from finecomb.statistics.judges.validity import (
     CONTRACTS_FOLDER,
     JudgeContract,
     build_judge_binding,
-    stale_warning,
+    expiry_warning,
     text_counts_by_system,
 )
 
-
-def items_with_runs(study: Study, runs: Iterable[ModelRun]) -> list[StudyItem]:
-    """Return a study's records with the runs' annotators and annotations; those with the same id are replaced."""
-    runs = list(runs)
-    people = {person.id: person for person in study.iter_annotators()}
-    people |= {person.id: person for run in runs for person in run.annotators}
-    work: dict[str, Annotation] = {annotation.id: annotation for annotation in study.iter_annotations()}
-    work |= {annotation.id: annotation for run in runs for annotation in run.annotations}
-    used = {**study.protocols, **{protocol.id: protocol for protocol in run_protocols(study, runs)}}
-    names = dict.fromkeys([*study.settings.protocols, *used])
-    settings = study.settings.model_copy(update={"protocols": tuple(names)})
-    return [settings, *used.values(), *study.iter_documents(), *people.values(), *work.values()]
+MIN_CALLS_TO_WARN = 1000
 
 
-def run_protocols(study: Study, runs: Iterable[ModelRun]) -> list[Protocol]:
-    """Return the protocols of runs, each once; shipped ones where the study does not have them."""
-    wanted = dict.fromkeys(run.record.protocol for run in runs)
-    return [study.protocols.get(id) or protocols.load(id.partition("@")[0]) for id in wanted]
+def merge_runs(study: Study, runs: Iterable[ModelRun]) -> list[StudyItem]:
+    """Return a study's records with the protocols, annotators and annotations of runs, which replace earlier ones."""
+    return merge_work(study, run_records(study, runs), replace=True)
 
 
-def state_rows(run: ModelRun) -> list[dict[str, object]]:
-    """Return how many texts have replies of each state."""
+def run_records(study: Study, runs: Iterable[ModelRun]) -> list[StudyItem]:
+    """Return the protocols (the study's or otherwise the shipped ones), annotators and annotations of runs."""
+    records: list[StudyItem] = []
+    for run in runs:
+        protocol = study.protocols.get(run.record.protocol)
+        records += [protocol or protocols.load(run.record.protocol.partition("@")[0]), *run.annotators]
+        records += run.annotations
+    return records
+
+
+def reply_state_rows(run: ModelRun) -> list[dict[str, object]]:
+    """Return the number of texts by reply state."""
     rows: list[dict[str, object]] = [{"state": state, "texts": count} for state, count in sorted(run.states.items())]
     return [*rows, {"state": "not asked", "texts": len(run.unasked)}] if run.unasked else rows
 
 
 def run_notes(run: ModelRun) -> Iterator[str]:
-    """Yield what a reader of a run's numbers should know."""
+    """Yield notes about excluded, missing and repaired replies, and about calls and cost."""
+    read = sum(annotation.status == "submitted" for annotation in run.annotations)
+    total = len(run.annotations) + len(run.unasked)
+    if read < total:
+        yield f"{read:,} of {total:,} texts read"
     bad = sum(run.states.get(state, 0) for state in ("unreadable", "refused", "truncated", "empty"))
     if bad:
-        yield f"{_format_reply_count(bad)} could not be read: excluded with the reason, never counted as no errors"
+        yield f"{_format_reply_count(bad)} could not be parsed and {'was' if bad == 1 else 'were'} excluded"
     for reason in dict.fromkeys(run.unasked.values()):
         ids = [id for id, why in run.unasked.items() if why == reason]
         listed = ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
@@ -61,49 +65,77 @@ def run_notes(run: ModelRun) -> Iterator[str]:
         yield "quotes placed: " + ", ".join(f"{count} {how}" for how, count in placements.most_common() if count)
     repaired = sum(bool(read_reply_note(annotation).flags) for annotation in run.annotations)
     if repaired:
-        yield (
-            f"{_format_reply_count(repaired)} had to be repaired or had answers that the protocol does not "
-            "allow; see meta.llm"
-        )
-    yield format_call_count(run.calls, run.cached, run.cost, run.folder)
-    if run.stopped:
-        yield f"{run.stopped}; the same command goes on from here"
+        yield f"{_format_reply_count(repaired)} had to be repaired or had invalid answers; see meta.llm"
+    yield from run.call_notes()
 
 
 def _format_reply_count(number: int) -> str:
     return "1 reply" if number == 1 else f"{number:,} replies"
 
 
-def format_call_count(calls: int, cached: int, cost: float, folder: Path | None) -> str:
-    """Return how many calls a run made, what they cost, and where their replies are kept."""
-    paid = f", ${cost:.4f}" if cost else ""
-    kept = f"; kept in {folder}" if folder else ""
-    return f"{calls:,} call{'' if calls == 1 else 's'} made now, {cached} answered from earlier runs{paid}{kept}"
+def run_estimate_row(run_plan: RunPlan, runs: Path | None = None) -> tuple[dict[str, object], list[str]]:
+    """Return an estimate of a run's calls, tokens and cost, and notes.
 
-
-def estimate_row(run_plan: RunPlan) -> dict[str, object]:
-    """Return what a run would take: calls, tokens, and costs where the price is known."""
-    settings = run_plan.record.settings
-    price = Price.from_settings(settings)
-    requests = [call.request for call in run_plan.calls()]
-    return {
+    If at least three replies are stored, for example after a run on three texts, the cost is estimated from them with
+    a 95% prediction interval, assuming that the ratio of actual to estimated cost has the same mean for all calls.
+    """
+    price = Price.from_settings(run_plan.record.settings)
+    requests = {call.hash: call.request for call in run_plan.iter_calls()}
+    row: dict[str, object] = {
         "calls": len(requests),
-        "tokens to send": sum(request.estimated_prompt_tokens() for request in requests),
-        "most tokens to receive": sum(request.max_tokens for request in requests),
-        "likely cost": sum(price.estimated_cost(request) for request in requests) if settings.price else None,
-        "most it can cost": sum(price.max_cost(request) for request in requests) if settings.price else None,
+        "tokens to send": sum(request.estimated_prompt_tokens() for request in requests.values()),
+        "most tokens to receive": sum(request.max_tokens for request in requests.values()),
+        "likely cost": None,
+        "low": None,
+        "high": None,
+        "most it can cost": None,
         "prompt": run_plan.record.prompt,
     }
+    if not price.is_known:
+        return row, ["the price is unknown; pass it as IN,OUT or add it to a price file"]
+    replies = {hash: entry.reply for hash, entry in (read_cached_replies(runs) if runs else {}).items()}
+    costs = {hash: float(price.reply_cost(requests[hash], replies[hash])) for hash in requests if hash in replies}
+    estimates = {hash: float(price.estimated_cost(request)) for hash, request in requests.items()}
+    open_cost = sum(estimate for hash, estimate in estimates.items() if hash not in costs)
+    ratios = [costs[hash] / estimates[hash] for hash in costs if estimates[hash]]
+    row["most it can cost"] = sum(
+        float(price.max_cost(request)) for hash, request in requests.items() if hash not in costs
+    )
+    row["likely cost"] = open_cost
+    if len(ratios) < 3:
+        return row, ["annotate three texts first for an estimate with an interval (limit 3)"]
+    from scipy.stats import t as student
+
+    count, open_count = len(ratios), len(requests) - len(costs)
+    mean = statistics.fmean(ratios)
+    error = statistics.stdev(ratios) * math.sqrt(1 / count + 1 / max(1, open_count))
+    margin = float(student.ppf(0.975, count - 1)) * error
+    row |= {"likely cost": open_cost * mean, "low": open_cost * max(0.0, mean - margin)}
+    row["high"] = open_cost * (mean + margin)
+    return row, [f"cost of the {open_count:,} calls that are left, estimated from {count:,} replies (95% interval)"]
 
 
-def contract_warning(folder: Path, run_plan: RunPlan) -> str:
-    """Return why the contract of a judge that was calibrated in a study's folder no longer holds; empty if it does."""
-    annotator = run_plan.annotator(0)
+def many_calls_warning(run_plan: RunPlan) -> str:
+    """Return a warning if a run makes many calls because it sends texts in parts, or an empty string."""
+    settings = run_plan.record.settings
+    calls = settings.samples * sum(len(task.parts) or 1 for task in run_plan.tasks)
+    texts = len({task.document.id for task in run_plan.tasks})
+    if calls < MIN_CALLS_TO_WARN or not any(task.parts for task in run_plan.tasks):
+        return ""
+    why = f"{calls:,} calls for {texts:,} text{'' if texts == 1 else 's'}, because texts are sent in parts"
+    if settings.chunk:
+        return f"{why}; increase the words of {param('chunk')} to make fewer"
+    return f"{why}, each with all earlier text; use {param('chunk')} instead of {param('by_segment')} to make fewer"
+
+
+def judge_validity_warning(folder: Path, run_plan: RunPlan) -> str:
+    """Return why a judge that was calibrated in the study's folder is no longer valid, or an empty string."""
+    annotator = run_plan.build_annotator(0)
     path = folder / CONTRACTS_FOLDER / f"{annotator.id}.json"
     if not path.is_file():
         return ""
     contract = JudgeContract.model_validate_json(path.read_text(encoding="utf-8"))
     binding = build_judge_binding(annotator.id, annotator.meta, run_plan.protocol.id)
-    asked = {task.document.id: task.document.meta for task in run_plan.tasks}
-    counts = text_counts_by_system(contract, asked.values())
-    return stale_warning(contract, binding, datetime.now(UTC), counts) or ""
+    metas = {task.document.id: task.document.meta for task in run_plan.tasks}
+    counts = text_counts_by_system(contract, metas.values())
+    return expiry_warning(contract, binding, datetime.now(UTC), counts) or ""

@@ -1,4 +1,4 @@
-"""Annotators with known recall, precision, jitter and confusion: for the demo, for load, for tests of recovery."""
+"""Simulated annotators with known recall, precision, jitter and confusion, for the demo and for tests of statistics."""
 
 from finecomb.annotators.simulated.simulated_annotators import (
     SimulatedAnnotator,

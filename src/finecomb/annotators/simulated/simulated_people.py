@@ -1,7 +1,8 @@
-"""Pretended people for any protocol: they mark, rate, compare and judge part by part, with known skill and habits.
+"""Simulated participants for any protocol: they mark, rate, compare and judge texts with known skill and habits.
 
-What is true of a text is given (gold, or what the protocol's `meta.truth` says), else invented from the seed, the same
-for everybody. A person finds it as often as their skill says. So a study of such people has a known answer.
+The ground truth of a text comes from gold or from the protocol's `meta.truth`. Otherwise it is drawn from the seed and
+is the same for all participants. Each participant finds it with a probability equal to their skill, so the
+expected results of the study are known.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from finecomb.annotators.simulated.simulated_annotators import SimulatedAnnotator, plant_errors, simulate_annotations
-from finecomb.core.design import HUMAN
+from finecomb.core.design import HUMAN_MODEL
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
 from finecomb.core.question import Question
@@ -22,58 +23,61 @@ from finecomb.core.scales import is_among
 from finecomb.engine.seeds import seeded_generator
 
 Habit = Literal["careful", "copies", "careless"]
-"""`copies` writes words of the text in place of reasons, `careless` clicks without reading."""
-_ERRORS_PER_100_WORDS = 3.0  # per 100 words, where nobody says what is wrong with a text
+"""Working style: `copies` submits words of the text as reasons, `careless` clicks without reading."""
+_ERRORS_PER_100_WORDS = 3.0  # for texts without gold
 _REASON_TEMPLATE = "The {ordinal} sentence decided it for me, because of what it says about {word}."
 _ORDINALS = ("first", "second", "third", "last", "longest", "shortest")
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdTraits:
-    """What is known about everybody who comes."""
+    """Characteristics of the simulated participants."""
 
     skill: Mapping[str, float] = field(default_factory=lambda: {"": 0.6})
-    """How often somebody is right, by condition; under an empty name, in all others."""
+    """Probability of a correct answer by condition. The empty name applies to all other conditions."""
     bias: float = 0.0
-    """How often somebody who is wrong, or does not read, takes the highest answer rather than any."""
+    """Probability that a participant without the correct answer selects the highest option instead of a random one."""
     copies: float = 0.0
-    """Share of people who copy the text in place of reasons."""
+    """Share of participants who copy from the text instead of giving reasons."""
     careless: float = 0.0
-    """Share of people who click without reading."""
+    """Share of participants who click without reading."""
     leaves: float = 0.0
-    """Share of people who stop before they are done."""
+    """Share of participants who drop out."""
 
     def __post_init__(self) -> None:
         shares = {"bias": self.bias, "copies": self.copies, "careless": self.careless, "leaves": self.leaves}
         for name, share in {**shares, **{f"skill {name}": value for name, value in self.skill.items()}}.items():
             if not 0 <= share <= 1:
-                raise FinecombError(f"{name.strip()} of simulated people lies between 0 and 1, not {share:g}")
+                raise FinecombError(f"simulated participants: {name.strip()} must be from 0 to 1, found {share:g}")
         if self.copies + self.careless > 1:
-            raise FinecombError("the shares of people who copy and who are careless are more than everybody")
+            raise FinecombError(
+                "the shares of simulated participants who copy and who are careless must add up to at most 1, found "
+                f"{self.copies + self.careless:g}"
+            )
 
     def condition_skill(self, condition: str) -> float:
-        """How often somebody in that condition is right."""
+        """Return the probability of a correct answer in a condition."""
         return self.skill.get(condition, self.skill.get("", 0.6))
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPerson:
-    """One pretended person on their way through a study."""
+    """A simulated participant."""
 
     number: int
     habit: Habit
     leaves_after: int | None
-    """How many texts they hand in before they stop; None for who goes on to the end."""
+    """Number of texts submitted before dropping out, or None for participants who finish."""
     seed: int
 
     @property
-    def is_honest(self) -> bool:
-        """Whether a researcher who reads their reasons would accept their work."""
+    def is_careful(self) -> bool:
+        """True if a researcher who reads the participant's reasons would accept their work."""
         return self.habit == "careful"
 
 
-def make_person(number: int, traits: CrowdTraits, texts: int, seed: int) -> SimulatedPerson:
-    """The person who comes as number so and so; depends on the seed and the number only."""
+def make_simulated_person(number: int, traits: CrowdTraits, texts: int, seed: int) -> SimulatedPerson:
+    """Create the participant with a given number, determined only by the traits, the seed and the number."""
     rng = seeded_generator(seed, "person", number)
     habit_draw, leave_draw = rng.random(), rng.random()
     habit: Habit = "careful"
@@ -83,40 +87,36 @@ def make_person(number: int, traits: CrowdTraits, texts: int, seed: int) -> Simu
     return SimulatedPerson(number, habit, leaves_after, seed)
 
 
-# --- what is true of a text --------------------------------------------------------------------------------------
+# --- ground truth ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GroundTruth:
-    """What is true of one text, or of one thing to be judged."""
+    """The correct marks and answers for one text or one item to judge."""
 
     answers: Mapping[str, Answer]
-    """To the questions about the whole text."""
+    """Correct answers to the questions about the whole text."""
     marks: Sequence[Mark] = ()
     units: Mapping[str, Mapping[str, Answer]] = field(default_factory=dict)
-    """To the questions about parts, by `start-end`."""
+    """Correct answers to the questions about parts, by `start-end`."""
 
 
-def ground_truth(
+def build_ground_truth(
     document: Document, protocol: Protocol, parts: Iterable[str], gold: Annotation | None, seed: int, about: str = ""
 ) -> GroundTruth:
-    """What is true of a text: what gold says, else what the protocol says of its meta, else an invention."""
+    """Build the ground truth of a text from gold, otherwise from the protocol's `meta.truth`, otherwise at random."""
     key = about or document.id
-    answers = _invent_answers(protocol.document_questions, seed, key) | _protocol_answers(protocol, document)
+    answers = _invent_answers(protocol.document_questions, seed, key) | _true_answers_from_meta(protocol, document)
     units = {part: _invent_answers(protocol.unit_questions, seed, key, part) for part in parts}
+    marks: Sequence[Mark] = ()
     if gold is not None:
         answers |= dict(gold.answers)
         units |= {f"{unit.start}-{unit.end}": {**unit.answers} for unit in gold.units}
-    return GroundTruth(answers, _true_marks(document, protocol, gold, seed), units)
-
-
-def _true_marks(document: Document, protocol: Protocol, gold: Annotation | None, seed: int) -> Sequence[Mark]:
-    if gold is not None:
-        return gold.marks
-    if not protocol.labels or not document.text:
-        return ()
-    (planted,) = plant_errors([document], protocol, _ERRORS_PER_100_WORDS, seed)
-    return planted.marks
+        marks = gold.marks
+    elif protocol.labels and document.text:
+        (planted,) = plant_errors([document], protocol, _ERRORS_PER_100_WORDS, seed)
+        marks = planted.marks
+    return GroundTruth(answers, marks, units)
 
 
 def _invent_answers(questions: Iterable[Question], seed: int, *key: str) -> dict[str, Answer]:
@@ -126,24 +126,26 @@ def _invent_answers(questions: Iterable[Question], seed: int, *key: str) -> dict
     }
 
 
-def _protocol_answers(protocol: Protocol, document: Document) -> dict[str, Answer]:
-    """What the protocol's `meta.truth` says: who wrote a text, by its model."""
+def _true_answers_from_meta(protocol: Protocol, document: Document) -> dict[str, Answer]:
+    """Return the answer that the protocol's `meta.truth` defines for the author of a text, from its meta `model`."""
     fields = protocol.meta.get("truth")
     if not isinstance(fields, Mapping) or "model" not in document.meta:
         return {}
-    listed = fields.get("human_answers" if document.meta["model"] == HUMAN else "machine_answers")
-    question = next((one for one in protocol.document_questions if one.name == fields.get("question")), None)
+    listed = fields.get("human_answers" if document.meta["model"] == HUMAN_MODEL else "machine_answers")
+    question = next(
+        (candidate for candidate in protocol.document_questions if candidate.name == fields.get("question")), None
+    )
     if question is None or not isinstance(listed, list) or not listed:
         return {}
-    return {question.name: listed[0] if document.meta["model"] == HUMAN else listed[-1]}  # type: ignore[dict-item]
+    return {question.name: listed[0] if document.meta["model"] == HUMAN_MODEL else listed[-1]}  # type: ignore[dict-item]
 
 
-# --- what a person does with it ----------------------------------------------------------------------------------
+# --- responses ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedResponse:
-    """What a person marks and answers in one text, and how long it takes them."""
+    """The marks and answers of a participant for one text, with the time taken in seconds."""
 
     marks: Sequence[Mark]
     answers: Mapping[str, Answer]
@@ -159,11 +161,17 @@ def simulate_response(
     protocol: Protocol,
     truth: GroundTruth,
 ) -> SimulatedResponse:
-    """One person's reading of a text of which the truth is known."""
+    """Simulate the response of one participant to a text with known ground truth."""
     rng = seeded_generator(person.seed, "reading", person.number, document.id)
     skill = 0.0 if person.habit == "careless" else traits.condition_skill(condition)
     chooser = _AnswerChooser(person, traits.bias, skill, document, protocol, rng)
-    marks = _simulate_marks(person, skill, document, protocol, truth)
+    marks: Sequence[Mark] = ()
+    if protocol.labels and document.text:
+        # The skill of careless participants is 0, but a precision must be positive.
+        annotator = SimulatedAnnotator(f"person-{person.number}", recall=skill, precision=max(0.3, skill))
+        true = Annotation(id="t", document=document.id, annotator="t", protocol=protocol.id, marks=tuple(truth.marks))
+        (done,) = simulate_annotations([document], {document.id: true}, [annotator], protocol, person.seed)
+        marks = done.marks
     words = len(document.text.split()) + sum(len(text.split()) for text in document.context.values())
     pace = 0.05 if person.habit == "careless" else 0.3
     return SimulatedResponse(
@@ -174,20 +182,9 @@ def simulate_response(
     )
 
 
-def _simulate_marks(
-    person: SimulatedPerson, skill: float, document: Document, protocol: Protocol, truth: GroundTruth
-) -> Sequence[Mark]:
-    if not protocol.labels or not document.text:
-        return ()
-    reader = SimulatedAnnotator(f"person-{person.number}", recall=skill, precision=max(0.3, skill))
-    annotation = Annotation(id="t", document=document.id, annotator="t", protocol=protocol.id, marks=tuple(truth.marks))
-    (done,) = simulate_annotations([document], {document.id: annotation}, [reader], protocol, person.seed)
-    return done.marks
-
-
 @dataclass(frozen=True, slots=True)
 class _AnswerChooser:
-    """Answers questions as one person would."""
+    """Random answers to questions by a simulated participant."""
 
     person: SimulatedPerson
     bias: float
@@ -197,7 +194,7 @@ class _AnswerChooser:
     rng: np.random.Generator
 
     def choose_answers(self, questions: Iterable[Question], right: Mapping[str, Answer]) -> dict[str, Answer]:
-        """An answer to each question that is asked, given those before it."""
+        """Answer each required question whose condition is met by the previous answers."""
         answers: dict[str, Answer] = {}
         for question in questions:
             is_asked = question.when is None or is_among(answers.get(question.when.question), question.when.among)
@@ -207,7 +204,15 @@ class _AnswerChooser:
 
     def _choose_answer(self, question: Question, right: Answer | None) -> Answer:
         if question.scale_type.prose:
-            return self._write_reason()
+            words = self.document.text.split() or ["it"]
+            if self.person.habit == "copies":
+                start = int(self.rng.integers(max(1, len(words) - 12)))
+                return " ".join(words[start : start + 12])
+            if self.person.habit == "careless":
+                return "good text"
+            word = words[int(self.rng.integers(len(words)))].strip(".,;:!?\"'()")
+            ordinal = _ORDINALS[int(self.rng.integers(len(_ORDINALS)))]
+            return _REASON_TEMPLATE.format(ordinal=ordinal, word=f'"{word}"' if word else "it")
         if right is not None and self.rng.random() < self.skill:
             return right
         values: Sequence[Answer] = question.values or question.scale_type.values
@@ -215,28 +220,12 @@ class _AnswerChooser:
             return question.scale_type.example(question, self.rng)
         if self.rng.random() < self.bias:
             return (str(values[-1]),) if question.scale_type.many else values[-1]
-        wrong = self._wrong_answers(question, values, right)
-        chosen = wrong[int(self.rng.integers(len(wrong)))]
-        return (str(chosen),) if question.scale_type.many else chosen
-
-    def _wrong_answers(self, question: Question, values: Sequence[Answer], right: Answer | None) -> Sequence[Answer]:
-        """Answers that are not right; of a question about the author, those on the other side of the scale."""
+        wrong = [value for value in values if value != right] if self.skill else []
         truth = self.protocol.meta.get("truth")
         if self.skill and isinstance(truth, Mapping) and truth.get("question") == question.name and right is not None:
+            # Wrong answers to a question about the author are on the other side of the scale.
             sides = [truth.get("human_answers"), truth.get("machine_answers")]
-            other = next((side for side in sides if isinstance(side, list) and right not in side), None)
-            if other:
-                return [value for value in values if is_among(value, other)]
-        others = [value for value in values if value != right] if self.skill else list(values)
-        return others or list(values)
-
-    def _write_reason(self) -> str:
-        words = self.document.text.split() or ["it"]
-        if self.person.habit == "copies":
-            start = int(self.rng.integers(max(1, len(words) - 12)))
-            return " ".join(words[start : start + 12])
-        if self.person.habit == "careless":
-            return "good text"
-        word = words[int(self.rng.integers(len(words)))].strip(".,;:!?\"'()")
-        ordinal = _ORDINALS[int(self.rng.integers(len(_ORDINALS)))]
-        return _REASON_TEMPLATE.format(ordinal=ordinal, word=f'"{word}"' if word else "it")
+            if other := next((side for side in sides if isinstance(side, list) and right not in side), None):
+                wrong = [value for value in values if is_among(value, other)]
+        chosen = (wrong or values)[int(self.rng.integers(len(wrong or values)))]
+        return (str(chosen),) if question.scale_type.many else chosen

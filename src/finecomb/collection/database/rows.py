@@ -1,4 +1,4 @@
-"""Records to rows and back: what goes in comes out."""
+"""Conversion between records and database rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pydantic_core import from_json, to_json
 
 from finecomb.collection.database import tables
 from finecomb.collection.database.connection import Row, Transaction
-from finecomb.collection.database.tables import bind_parameter
+from finecomb.collection.database.tables import named_sql_placeholder
 from finecomb.collection.database.unreadable_rows import RowReader
 from finecomb.collection.task_meta import TaskMeta
 from finecomb.core.records import Annotation, Annotator, Mark
 
 EntryKind = Literal["mark", "unit", "answers", "decision"]
-"""Of an entry: one thing that an annotator did in a task."""
+"""Kind of entry. An entry is a single item that an annotator saved in a task."""
 TEXT_ENTRY_ID = "text"
-"""The id of the one entry with answers about the whole text."""
+"""ID of the entry that holds the answers about the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as it is in the database."""
+    """Entry as stored in the database."""
 
     kind: EntryKind
     id: str
@@ -37,7 +37,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class RejectedChange:
-    """A change that was not made, and why."""
+    """Change that was rejected, and the reason."""
 
     code: Literal[
         "not-found",
@@ -54,7 +54,7 @@ class RejectedChange:
     stored: StoredEntry | None = None
     missing: tuple[str, ...] = ()
     say: str = ""
-    """In words, where the code does not say enough."""
+    """Message for the annotator, when the code is not specific enough."""
 
 
 _RECORD_COLUMNS = ("id", "document", "annotator", "protocol", "round", "phase", "status", "started", "submitted")
@@ -62,7 +62,7 @@ _ENTRY_FIELDS = {"marks", "units", "answers"}
 
 
 def annotator_row(annotator: Annotator) -> dict[str, object]:
-    """The columns of an annotator."""
+    """Return an annotator as a mapping of column values."""
     return {
         "id": annotator.id,
         "kind": annotator.kind,
@@ -74,7 +74,7 @@ def annotator_row(annotator: Annotator) -> dict[str, object]:
 
 
 def annotation_row(annotation: Annotation) -> dict[str, object]:
-    """The columns of an annotation, without what is kept in its entries."""
+    """Return an annotation, without its entries, as a mapping of column values."""
     value = annotation.model_dump(mode="json", exclude_defaults=True, exclude=_ENTRY_FIELDS)
     columns = {name: value.pop(name, None) for name in _RECORD_COLUMNS}
     if _is_confirmed_error_free(annotation):
@@ -91,9 +91,9 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
 
 
 def annotation_entries(annotation: Annotation) -> Iterator[tuple[EntryKind, str, str]]:
-    """Kind, id and body of everything inside an annotation, in order."""
+    """Yield the kind, ID and JSON body of each entry of an annotation, in order."""
     for mark in annotation.marks:
-        yield "mark", mark.id, mark_body(mark)
+        yield "mark", mark.id, mark_to_body(mark)
     counts: dict[str, int] = {}
     for unit in annotation.units:
         id = f"{unit.start}-{unit.end}"
@@ -105,27 +105,27 @@ def annotation_entries(annotation: Annotation) -> Iterator[tuple[EntryKind, str,
 
 
 def _is_confirmed_error_free(annotation: Annotation) -> bool:
-    """Whether it says in `meta`, as annotations that were made here do, that nothing was found."""
+    """Return whether `meta` states that the annotator confirmed that the text has no errors."""
     return TaskMeta.from_meta(annotation.meta).no_errors
 
 
-def mark_body(mark: Mark) -> str:
-    """A mark as its entry keeps it: without its id, which is the entry's."""
+def mark_to_body(mark: Mark) -> str:
+    """Return the JSON of a mark without its ID, which is stored in the entry."""
     return mark.model_dump_json(exclude_defaults=True, exclude={"id"})
 
 
 def mark_from_body(id: str, body: str) -> Mark:
-    """The mark that an entry keeps."""
+    """Parse the mark in the body of an entry."""
     return Mark.model_validate({"id": id, **from_json(body)})
 
 
 def dump_json(value: object) -> str:
-    """JSON in one line."""
+    """Return a value as single-line JSON."""
     return to_json(value).decode()
 
 
 def iso_timestamp(seconds: float) -> str:
-    """A time of the server's clock as records have it."""
+    """Format a time in seconds as ISO 8601 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -135,33 +135,35 @@ ANNOTATION_COLUMNS = (
     *(_ANNOTATION[name] for name in ("excluded", "number", "lease")),
 )
 _COLUMN_NAMES = tuple(column.name for column in ANNOTATION_COLUMNS)
-_SELECT_UNORDERED = sa.select(*ANNOTATION_COLUMNS).where(_ANNOTATION.study == bind_parameter("study"))
+_SELECT_UNORDERED_ANNOTATIONS = sa.select(*ANNOTATION_COLUMNS).where(
+    _ANNOTATION.study == named_sql_placeholder("study")
+)
 _SELECT_ENTRIES = (
     sa.select(tables.entry.c.annotation, tables.entry.c.kind, tables.entry.c.id, tables.entry.c.body)
     .where(tables.entry.c.body.is_not(None))
     .order_by(tables.entry.c.annotation, tables.entry.c.key)
 )
-_SELECT_ANNOTATIONS = _SELECT_UNORDERED.order_by(_ANNOTATION.key)
-_SELECT_ALL_ENTRIES = _SELECT_ENTRIES.where(tables.entry.c.study == bind_parameter("study"))
+_SELECT_ANNOTATIONS = _SELECT_UNORDERED_ANNOTATIONS.order_by(_ANNOTATION.key)
+_SELECT_ALL_ENTRIES = _SELECT_ENTRIES.where(tables.entry.c.study == named_sql_placeholder("study"))
 
 
 def read_all_annotations(transaction: Transaction, study: int, reader: RowReader | None = None) -> Iterator[Annotation]:
-    """Every annotation of a study that can be read, in the order they came."""
-    rows = transaction.run(_SELECT_ANNOTATIONS, study=study)
-    entries = transaction.run(_SELECT_ALL_ENTRIES, study=study)
+    """Yield all readable annotations of a study in order of creation."""
+    rows = transaction.execute(_SELECT_ANNOTATIONS, study=study)
+    entries = transaction.execute(_SELECT_ALL_ENTRIES, study=study)
     return _assemble_annotations(rows, entries, reader or RowReader())
 
 
 def read_matching_annotations(transaction: Transaction, study: int, only: sa.ColumnElement[bool]) -> list[Annotation]:
-    """The annotations for which a condition on their columns holds, as far as they can be read."""
+    """Return the readable annotations whose columns match a condition."""
     chosen = sa.select(_ANNOTATION.key).where(_ANNOTATION.study == study, only)
-    rows = transaction.run(_SELECT_ANNOTATIONS.where(only), study=study)
-    entries = transaction.run(_SELECT_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
+    rows = transaction.execute(_SELECT_ANNOTATIONS.where(only), study=study)
+    entries = transaction.execute(_SELECT_ENTRIES.where(tables.entry.c.annotation.in_(chosen)))
     return list(_assemble_annotations(rows, entries, RowReader()))
 
 
 def _assemble_annotations(rows: Iterable[Row], entries: Iterable[Row], reader: RowReader) -> Iterator[Annotation]:
-    """Join rows and entries, both in the order of annotations."""
+    """Join annotation rows with their entries. Both must be sorted by annotation."""
     groups = itertools.groupby(entries, key=lambda row: row[0])
     key, group = next(groups, (None, iter(())))
     for row in rows:
@@ -169,24 +171,21 @@ def _assemble_annotations(rows: Iterable[Row], entries: Iterable[Row], reader: R
         if key == row[0]:
             inside = [entry[1:] for entry in group]
             key, group = next(groups, (None, iter(())))
-        annotation = reader.read_record("annotation", row[1], functools.partial(_annotation_from_row, row, inside))
+        fields = dict(zip(_COLUMN_NAMES, row, strict=True))
+        annotation = reader.read_record("annotation", row[1], functools.partial(assemble_annotation, fields, inside))
         if annotation is not None:
             yield annotation
 
 
-def _annotation_from_row(row: Row, inside: Iterable[Row]) -> Annotation:
-    return assemble_annotation(dict(zip(_COLUMN_NAMES, row, strict=True)), inside)
-
-
 def assemble_annotation(row: Mapping[str, Any], entries: Iterable[Row]) -> Annotation:
-    """One annotation from its row and the kind, id and body of its entries.
+    """Build one annotation from its row and the kind, ID and body of its entries.
 
-    Pieces of JSON are put together and read once, which is several times as fast as reading each.
+    The JSON fragments are concatenated and parsed once, which is several times faster than parsing each one.
     """
     parts: dict[EntryKind, list[tuple[str, str]]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for kind, id, body in entries:
         parts[kind].append((id, body))
-    if row["number"]:  # judged here, in any order
+    if row["number"]:  # units saved on the server may be in any order
         parts["unit"].sort(key=lambda unit: [int(edge) for edge in unit[0].split("-")])
     rest = row["rest"]
     values = {name: row[name] for name in _RECORD_COLUMNS if row[name] is not None}

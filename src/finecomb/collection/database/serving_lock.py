@@ -1,4 +1,4 @@
-"""One study, one server: a lock beside a SQLite file, held for as long as the process lives."""
+"""Lock file next to a SQLite database, which prevents two servers from serving the same study."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from finecomb.core.errors import FinecombError
 
 try:
     import fcntl
-except ModuleNotFoundError:  # Windows, where nothing keeps a second server away
+except ModuleNotFoundError:  # Windows, where a second server is not prevented
     fcntl = None  # type: ignore[assignment]
 
 
 class StudyInUseError(FinecombError):
-    """Another process serves the study."""
+    """Attempt to serve a study that another process already serves."""
 
 
 def lock_file_path(location: StudyLocation) -> Path | None:
-    """The file that is locked: `.study.db.lock` beside `study.db`; none for PostgreSQL, which many may serve."""
-    return location.file.with_name(f".{location.file.name}.lock") if location.file else None
+    """Return the path of a study's lock file, `.study.db.lock` next to `study.db`, or None for PostgreSQL."""
+    if location.file is None:
+        return None
+    file = location.file.resolve()  # a symbolic link is the same study
+    return file.with_name(f".{file.name}.lock")
 
 
 @contextmanager
 def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
-    """Hold a study for this process alone; refused with a line that names the one that has it.
+    """Lock a study for this process, or raise an error that names the process holding the lock.
 
-    The lock is the system's own, so that a killed process leaves none behind.
+    The operating system releases the lock when the process ends, even when it is killed.
     """
     path = lock_file_path(location)
     if path is None or fcntl is None:
@@ -39,20 +42,16 @@ def hold_study_lock(location: StudyLocation, command: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise FinecombError(
-            f"{path}: cannot be written: {error.strerror}; the study's folder must be writable"
+            f"{path}: cannot be written ({error.strerror}); the study's folder must be writable"
         ) from None
     try:
-        _acquire_file_lock(descriptor, location)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(descriptor, 200).decode(errors="replace") or "another process"
+            raise StudyInUseError(f"{location}: in use by {holder}; stop that process first") from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"finecomb {command}, process {os.getpid()}".encode())
         yield
     finally:
         os.close(descriptor)
-
-
-def _acquire_file_lock(descriptor: int, location: StudyLocation) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(descriptor, 200).decode(errors="replace") or "another process"
-        raise StudyInUseError(f"{location}: is in use by {holder}; stop that one first") from None

@@ -1,7 +1,7 @@
-"""The tables. Values are text, whole numbers and doubles only, so that both databases give back what they were given.
+"""Database tables. Columns hold only text, integers and doubles, which both databases return unchanged.
 
-Records are kept as JSON; what is searched, counted or unique has columns of its own. Times that only the server
-compares are seconds since 1970; those of records are ISO 8601, as in files.
+Records are stored as JSON. Fields that are searched, counted or unique also have columns. Times that only the server
+compares are in seconds since 1970. Times in records are in ISO 8601, as in files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ metadata = MetaData(
         "pk": "%(table_name)s_primary",
     }
 )
-_Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER only
+_Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements only INTEGER columns
 
 
-def bind_parameter(name: str) -> Any:
-    """A value that is bound by name when a statement runs."""
+def named_sql_placeholder(name: str) -> Any:
+    """Return a parameter that is bound by name when a statement runs."""
     return bindparam(name)
 
 
@@ -49,10 +49,10 @@ study = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("state", Text, nullable=False),
     Column("settings", Text, nullable=False),
-    Column("imported", Text, nullable=False),  # the settings as last read from the study's folder
-    Column("secret", Text, nullable=False),  # signs cookies and makes the open link
-    Column("joining", Integer, nullable=False),  # counts open links; the last works unless negative
-    Column("changed", Integer, nullable=False),  # counts changes that every process that serves it must hear of
+    Column("imported", Text, nullable=False),  # settings as last read from the study's folder
+    Column("secret", Text, nullable=False),  # key that signs cookies and from which the open link is derived
+    Column("joining", Integer, nullable=False),  # number of the open link; earlier ones are invalid, all if negative
+    Column("changed", Integer, nullable=False),  # number of changes that all serving processes must notice
 )
 
 protocol = Table(
@@ -81,9 +81,9 @@ annotator = Table(
     Column("place", Integer, nullable=False),
     Column("kind", Text, nullable=False),
     Column("condition", Text, nullable=False),
-    Column("excluded", Integer, nullable=False),  # 1 when all their work is set aside
-    Column("cell", Text, nullable=False, server_default=""),  # of the study's design; empty without one
-    Column("held", Double),  # until when a place in that cell is held for somebody who does nothing
+    Column("excluded", Integer, nullable=False),  # 1 when all their work is excluded
+    Column("cell", Text, nullable=False, server_default=""),  # cell of the study's design; empty without a design
+    Column("held", Double),  # time until which an inactive person keeps their place in the cell
     Column("body", Text, nullable=False),
     Index(None, "study", "cell"),
 )
@@ -98,16 +98,16 @@ annotation = Table(
     Column("annotator", Text, nullable=False),
     Column("protocol", Text, nullable=False),
     Column("round", Integer, nullable=False),
-    Column("about", Text, nullable=False),  # empty when absent, so that the key below is unique for both databases
+    Column("about", Text, nullable=False),  # empty instead of NULL, so that the unique key works in both databases
     Column("phase", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("excluded", Integer, nullable=False),  # 1 when set aside
-    Column("number", Integer),  # in the annotator's order; absent for work that was not given out here
-    Column("lease", Double),  # until when a draft is kept for its annotator
+    Column("excluded", Integer, nullable=False),  # 1 when excluded
+    Column("number", Integer),  # position in the annotator's order; NULL for imported work
+    Column("lease", Double),  # time until which a draft is reserved for its annotator
     Column("started", Text),
     Column("submitted", Text),
     Column("active", Double),
-    Column("rest", Text, nullable=False),  # the record's other fields
+    Column("rest", Text, nullable=False),  # other fields of the record
     UniqueConstraint("study", "id"),
     UniqueConstraint("study", "document", "annotator", "protocol", "round", "about"),
     Index(None, "study", "annotator", "protocol"),
@@ -119,10 +119,10 @@ entry = Table(
     Column("key", _Key, primary_key=True),
     _study_column(primary=False),
     Column("annotation", _Key, ForeignKey("annotation.key"), nullable=False),
-    Column("kind", Text, nullable=False),  # mark, unit, answers or decision
+    Column("kind", Text, nullable=False),  # kind of entry: mark, unit, answers or decision
     Column("id", Text, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("body", Text),  # absent when it was deleted
+    Column("body", Text),  # NULL when deleted
     UniqueConstraint("annotation", "kind", "id"),
 )
 Index("entry_marks", entry.c.study, entry.c.id, unique=True, sqlite_where=entry.c.kind == "mark",
@@ -132,9 +132,9 @@ change = Table(
     "change",
     metadata,
     Column("annotation", _Key, ForeignKey("annotation.key"), primary_key=True, autoincrement=False),
-    Column("id", Text, primary_key=True),  # made by the browser: the same change counts once
-    Column("version", Integer, nullable=False),  # of the entry after it
-    Column("digest", Text, nullable=False),  # of what it asked for; empty for changes of an earlier Finecomb
+    Column("id", Text, primary_key=True),  # created by the browser; each ID is applied once
+    Column("version", Integer, nullable=False),  # version of the entry after the change
+    Column("digest", Text, nullable=False),  # digest of the content; empty for changes made by earlier versions
     sqlite_with_rowid=False,
 )
 
@@ -151,14 +151,14 @@ researcher = Table(
 link = Table(
     "link",
     metadata,
-    Column("hash", Text, primary_key=True),  # of the token, which is nowhere kept
+    Column("hash", Text, primary_key=True),  # hash of the token, which is not stored
     _study_column(primary=False),
     Column("kind", Text, nullable=False),  # annotator or researcher
-    Column("who", Text, nullable=False),  # id of either
-    Column("role", Text, nullable=False),  # of a researcher
+    Column("who", Text, nullable=False),  # annotator or researcher ID
+    Column("role", Text, nullable=False),  # role of a researcher
     Column("created", Double, nullable=False),
     Column("expires", Double),
-    Column("used", Double),  # when last; a researcher's link works once
+    Column("used", Double),  # time of last use; a researcher's link works once
     Column("revoked", Double),
     Index(None, "study", "kind", "who"),
 )
@@ -166,50 +166,50 @@ link = Table(
 session = Table(
     "session",
     metadata,
-    Column("hash", Text, primary_key=True),  # of the token in the cookie
+    Column("hash", Text, primary_key=True),  # hash of the token in the cookie
     _study_column(primary=False),
     Column("kind", Text, nullable=False),  # annotator or researcher
     Column("who", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("expires", Double, nullable=False),
-    Column("active", Double, nullable=False),  # when it was last used, give or take some minutes
+    Column("active", Double, nullable=False),  # time of last use, accurate to a few minutes
     Index(None, "study", "kind", "who"),
 )
 
-attempt = Table(  # tries to come in, so that several processes count them together
+attempt = Table(  # sign-in attempts, counted across processes
     "attempt",
     metadata,
     Column("key", _Key, primary_key=True),
     _study_column(primary=False),
-    Column("kind", Text, nullable=False),  # wrong-link or join
-    Column("address", Text, nullable=False),  # keyed hash of the internet address
+    Column("kind", Text, nullable=False),  # wrong-link, join or code
+    Column("address", Text, nullable=False),  # keyed hash of the IP address or of the worker
     Column("at", Double, nullable=False),
     Index(None, "study", "kind", "address"),
 )
 
-worker = Table(  # who took part, by a keyed hash: stays when `finecomb forget` removes the rest
+worker = Table(  # participants by a keyed hash, which `finecomb forget` keeps
     "worker",
     metadata,
     _study_column(),
-    Column("hash", Text, primary_key=True),  # of platform and worker id
+    Column("hash", Text, primary_key=True),  # hash of platform and worker ID
     Column("annotator", Text, nullable=False),
-    Column("device", Text, nullable=False),  # keyed hash of the browser that began; empty when it was let go
+    Column("device", Text, nullable=False),  # keyed hash of the first browser; empty when it was unbound
 )
 
-arrival = Table(  # the one place for what platforms and browsers tell about a person; `finecomb forget` empties it
+arrival = Table(  # only table with data from platforms and browsers; `finecomb forget` empties it
     "arrival",
     metadata,
     Column("key", _Key, primary_key=True),
     _study_column(primary=False),
     Column("annotator", Text, nullable=False),
     Column("at", Double, nullable=False),
-    Column("platform", Text, nullable=False),  # prolific or mturk; empty for those who came by a link of ours
-    Column("worker", Text, nullable=False),  # the platform's id of the person
-    Column("place", Text, nullable=False),  # its id of the study or HIT
-    Column("session", Text, nullable=False),  # its id of this person's part in it
+    Column("platform", Text, nullable=False),  # prolific or mturk; empty for other links
+    Column("worker", Text, nullable=False),  # ID of the person on the platform
+    Column("place", Text, nullable=False),  # ID of the study or HIT on the platform
+    Column("session", Text, nullable=False),  # ID of the submission or assignment on the platform
     Column("device", Text, nullable=False),  # keyed hash of a random cookie
-    Column("address", Text, nullable=False),  # keyed hash of the internet address
-    Column("submit", Text, nullable=False),  # where the platform wants to be told of the end
+    Column("address", Text, nullable=False),  # keyed hash of the IP address
+    Column("submit", Text, nullable=False),  # URL to which the platform expects the completed assignment
     Index(None, "study", "annotator"),
     Index(None, "study", "platform", "worker"),
 )

@@ -1,4 +1,4 @@
-"""Rows that do not make a record any more: each is left out and named, and the rest of the study is read."""
+"""Rows that cannot be read as records. They are skipped and reported; the rest of the study is read."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 READ_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What goes wrong when a row is read that our own code would not have written."""
+"""Exceptions raised when reading rows that were not written by Finecomb."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row of the database that makes no record."""
+    """Row of the database that cannot be read as a record."""
 
     kind: str
-    """`settings`, `protocol`, `document`, `annotator` or `annotation`."""
+    """Kind of record: `settings`, `protocol`, `document`, `annotator` or `annotation`."""
     id: str
     why: str
 
     def __str__(self) -> str:
-        """For people."""
+        """Return a message that names the row, the reason and the fix."""
         what = f"{self.kind} {self.id!r}" if self.id else f"the {self.kind}"
         return (
-            f"{what} in the database cannot be read and is left out: {self.why}; "
-            "`finecomb repair` mends it or sets it aside"
+            f"{what} in the database cannot be read and is skipped: {self.why}; "
+            "run `finecomb repair` to repair it or set it aside"
         )
 
 
@@ -46,14 +46,14 @@ _REFERENCE_FIELD_BY_KIND = {
 
 
 class RowReader:
-    """Makes records of rows and remembers those that make none."""
+    """Reader that builds records from rows and collects the unreadable ones."""
 
     def __init__(self) -> None:
         self.unreadable: list[UnreadableRow] = []
         self._ids: dict[str, set[str]] = {kind: set() for kind in _REFERENCE_FIELD_BY_KIND}
 
     def read_record(self, kind: str, id: str, make: Callable[[], T]) -> T | None:
-        """What `make` returns, or None where the row is not what a record needs."""
+        """Return the record built by `make`, or None when the row cannot be read."""
         try:
             return make()
         except READ_ERRORS as error:
@@ -61,7 +61,7 @@ class RowReader:
             return None
 
     def read_records(self, kind: str, of: type[R], rows: Iterable[tuple[str, str]]) -> Iterator[R]:
-        """The records of a table's ids and bodies, without those that cannot be read."""
+        """Yield the readable records of a table, given as pairs of ID and JSON body."""
         for id, body in rows:
             try:
                 yield of.model_validate_json(body)
@@ -69,14 +69,14 @@ class RowReader:
                 self.skip_row(kind, id, describe_row_error(error))
 
     def skip_row(self, kind: str, id: str, why: str) -> None:
-        """Remember a row that is left out, and say so in the log."""
+        """Record a row as unreadable, and log a warning."""
         row = UnreadableRow(kind, id, why)
         log.warning("%s", row)
         self.unreadable.append(row)
         self._ids.setdefault(kind, set()).add(id)
 
     def drop_dangling_annotations(self, annotations: Iterable[Annotation]) -> Iterator[Annotation]:
-        """Annotations without those that name a document, annotator, protocol or annotation that was left out."""
+        """Yield the annotations that do not refer to a skipped document, annotator, protocol or annotation."""
         for annotation in annotations:
             if not self.unreadable:
                 yield annotation
@@ -88,17 +88,17 @@ class RowReader:
             ]
             if names:
                 kind, id = names[0]
-                self.skip_row("annotation", annotation.id, f"it names the {kind} {id!r}, which cannot be read")
+                self.skip_row("annotation", annotation.id, f"it refers to {kind} {id!r}, which cannot be read")
             else:
                 yield annotation
 
     def notes(self) -> Iterator[Note]:
-        """What there is to say, which `finecomb check` counts among the errors."""
+        """Yield a note for each skipped row. `finecomb check` counts each note as an error."""
         yield from (Note(text=str(row), is_error=True) for row in self.unreadable)
 
 
 def describe_row_error(error: BaseException) -> str:
-    """Why a row makes no record, in one line."""
+    """Describe in one line why an error makes a row unreadable."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])

@@ -1,4 +1,4 @@
-"""The one writer: changes wait in a queue and are committed together; nobody is told before they are on disk."""
+"""Writer thread: queued changes are committed in batches and acknowledged once they are on disk."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from finecomb.collection.database.connection import Database, Transaction
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Job = Callable[[Transaction], T]
-"""A change: reads and writes in the transaction it is given; raising undoes all that it did."""
-_MAX_JOBS_PER_COMMIT = 256  # changes in one commit
+"""Function that reads and writes within a transaction. An exception rolls its changes back."""
+_MAX_JOBS_PER_COMMIT = 256  # limits the duration of a commit
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _PendingJob:
 
 
 class Writer:
-    """A thread with the only connection that writes."""
+    """Thread that owns the only connection used for writing."""
 
     def __init__(
         self,
@@ -38,9 +38,7 @@ class Writer:
         catch_up: Callable[[Transaction], None] | None = None,
         on_commit: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`refresh_study` is called at the beginning of every transaction; `on_commit` at its end: whether it was
-        kept.
-        """
+        """Start the thread. Each transaction first calls `catch_up`, and finally `on_commit` with True on success."""
         self._database = database
         self._on_commit = on_commit
         self._catch_up = catch_up
@@ -52,7 +50,7 @@ class Writer:
         self._thread.start()
 
     async def run_job(self, job: Job[T]) -> T:
-        """Run `job` and wait until what it did is on disk."""
+        """Run a job, and return its result once the changes are on disk."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -63,7 +61,7 @@ class Writer:
         return await future
 
     def run_job_sync(self, job: Job[T]) -> T:
-        """The same for code that is not asynchronous."""
+        """Run a job from synchronous code, and return its result once the changes are on disk."""
         future: Future[T] = Future()
 
         def answer(result: T, error: BaseException | None) -> None:
@@ -73,89 +71,74 @@ class Writer:
         return future.result()
 
     def close(self) -> None:
-        """Write what is waiting, then stop."""
+        """Finish pending jobs, then stop the thread."""
         self._queue.put(None)
         self._thread.join()
         if self._connection is not None:
             self._connection.close()
 
     def _run_loop(self) -> None:
-        while (first := self._queue.get()) is not None:
-            batch, last = self._collect_batch(first)
+        is_stopping = False
+        while not is_stopping and (first := self._queue.get()) is not None:
+            batch = [first]
+            while not is_stopping and len(batch) < _MAX_JOBS_PER_COMMIT:
+                try:
+                    following = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    is_stopping = True
+                else:
+                    batch.append(following)
             self._commit_batch(batch)
             for waiting in batch:
-                _deliver_result(waiting)
-            if last:
-                return
-
-    def _collect_batch(self, first: _PendingJob) -> tuple[list[_PendingJob], bool]:
-        """Whatever is waiting by now, and whether the writer is to stop after it."""
-        batch = [first]
-        while len(batch) < _MAX_JOBS_PER_COMMIT:
-            try:
-                following = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if following is None:
-                return batch, True
-            batch.append(following)
-        return batch, False
+                try:
+                    waiting.answer(waiting.result, waiting.error)
+                except RuntimeError:  # the event loop was closed because the server is stopping
+                    log.warning("a change was saved, but its sender is gone")
 
     def _commit_batch(self, batch: Iterable[_PendingJob]) -> None:
         try:
             if self._connection is None:
                 self._connect()
-            self._transaction.command(self._database.begin)
+            self._transaction.execute_sql(self._database.begin)
             if self._catch_up is not None:
                 self._catch_up(self._transaction)
             for waiting in batch:
-                self._run_in_savepoint(waiting)
-            self._transaction.command("COMMIT")
-            self._database.check_file()  # what is written to a file that was moved away is not acknowledged
+                # Each job runs in a savepoint, so that its failure does not affect the others.
+                self._transaction.execute_sql("SAVEPOINT job")
+                try:
+                    waiting.result = waiting.job(self._transaction)
+                except Exception as job_error:
+                    waiting.error = job_error
+                    self._transaction.execute_sql("ROLLBACK TO SAVEPOINT job")
+                self._transaction.execute_sql("RELEASE SAVEPOINT job")
+            self._transaction.execute_sql("COMMIT")
+            self._database.check_file_not_replaced()  # a write to a file that was moved must not be acknowledged
             self.commits += 1
             self._on_commit(True)
         except Exception as error:  # e.g. the disk is full, or the database was restarted
-            log.exception("a commit failed; nothing of it was kept")
+            log.exception("commit failed; nothing was saved")
             self._on_commit(False)
-            self._reconnect()
+            # The state of the connection is unknown. If it cannot be replaced now, the next job tries again.
+            with contextlib.suppress(Exception):
+                self._connection.close()
+            self._connection = None
+            try:
+                self._connect()
+            except Exception as connection_error:
+                log.error("the database cannot be reached: %s", connection_error)
             for waiting in batch:
                 waiting.error = waiting.error or error
-
-    def _run_in_savepoint(self, waiting: _PendingJob) -> None:
-        """One change in a savepoint, so that a failing one does not take the others with it."""
-        self._transaction.command("SAVEPOINT job")
-        try:
-            waiting.result = waiting.job(self._transaction)
-        except Exception as error:
-            waiting.error = error
-            self._transaction.command("ROLLBACK TO SAVEPOINT job")
-        self._transaction.command("RELEASE SAVEPOINT job")
 
     def _connect(self) -> None:
         self._connection = self._database.connect()
         self._transaction = Transaction(self._connection, self._database.compiled)
 
-    def _reconnect(self) -> None:
-        """A fresh connection, where the old one may be anything; the next change tries again if there is none yet."""
-        with contextlib.suppress(Exception):
-            self._connection.close()
-        self._connection = None
-        try:
-            self._connect()
-        except Exception as error:
-            log.error("the database cannot be reached: %s", error)
-
-
-def _deliver_result(waiting: _PendingJob) -> None:
-    try:
-        waiting.answer(waiting.result, waiting.error)
-    except RuntimeError:  # the event loop that waited is closed: the server is being stopped
-        log.warning("nobody is left to hear that a change was written")
-
 
 def _resolve_future(future: Any, result: object, error: BaseException | None) -> None:
     if future.done():
-        return  # whoever waited has gone away, e.g. closed the page
+        return  # the sender is gone, e.g. the page was closed
     if error is None:
         future.set_result(result)
     else:

@@ -1,4 +1,4 @@
-"""Critics: structure that no single reader sees (Deng, Kuleshov and Rush 2022)."""
+"""Critics: structural differences between generated and real documents (Deng, Kuleshov and Rush 2022)."""
 
 from __future__ import annotations
 

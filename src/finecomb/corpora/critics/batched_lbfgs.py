@@ -1,7 +1,7 @@
-"""L-BFGS for many small problems at once: every row is a problem of its own, and all take their steps together.
+"""Batched L-BFGS: many small minimisation problems, one per row, solved in parallel array operations.
 
-Nocedal and Wright (2006), algorithm 7.4, with a diagonal first guess of the inverse curvature and backtracking. A row
-that is done takes no further part, so that nobody waits for the slowest.
+Nocedal and Wright (2006), algorithm 7.4, with a diagonal initial inverse Hessian and backtracking. Rows that have
+converged drop out, so later iterations compute only the remaining rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Objective = Callable[[Ints, Floats], tuple[Floats, Floats]]
-"""From the numbers of rows and their points, (rows, D), to their values, (rows,), and gradients, (rows, D)."""
+"""Function from row numbers and points (rows, D) to values (rows,) and gradients (rows, D)."""
 
 _HISTORY_SIZE, _MAX_HALVINGS, _ARMIJO_CONSTANT = 10, 30, 1e-4
 
@@ -27,76 +27,74 @@ def minimise_rows(
     max_iterations: int,
     max_step_size: float = np.inf,
 ) -> Floats:
-    """(rows, D): a local minimum of each row's objective from its `start`.
+    """Return a local minimum of each row's objective, starting from `start`, shape (rows, D).
 
-    `scale`, (rows, D), is about the inverse of the curvature along each coordinate. A row is done when half of its
-    gradient times its next step, about what is still to be won, is below `tolerance`, also by the first guess of the
-    curvature. No step goes further than `reach` along any coordinate.
+    `scale`, shape (rows, D), approximates the inverse curvature per coordinate. A row has converged when half the
+    product of its gradient and its next step, roughly the remaining decrease, is below `tolerance`, for the L-BFGS
+    direction and for the scaled gradient. No step exceeds `max_step_size` along any coordinate.
     """
     points, active = start.copy(), np.arange(len(start))
     values, gradients = objective(active, points)
-    moves, changes = list[Floats](), list[Floats]()  # each (rows, D), the latest last
+    moves, changes = list[Floats](), list[Floats]()  # (rows, D) each, most recent last
     for _ in range(max_iterations):
-        directions = _directions(
+        directions = _descent_directions(
             gradients[active], [m[active] for m in moves], [c[active] for c in changes], scale[active]
         )
         slopes = (directions * gradients[active]).sum(axis=1)
-        plain = (scale[active] * gradients[active] ** 2).sum(axis=1)  # the same with the first guess of the curvature
-        going = np.maximum(-slopes, plain) / 2 > tolerance
-        active, directions, slopes = active[going], directions[going], slopes[going]
+        plain = (scale[active] * gradients[active] ** 2).sum(
+            axis=1
+        )  # the expected decrease with the initial curvature alone
+        unconverged = np.maximum(-slopes, plain) / 2 > tolerance
+        active, directions, slopes = active[unconverged], directions[unconverged], slopes[unconverged]
         if not len(active):
             break
         shorter = np.minimum(1.0, max_step_size / np.maximum(np.abs(directions).max(axis=1), 1e-300))
         directions = shorter[:, None] * directions
         move, change = np.zeros_like(points), np.zeros_like(points)
-        reached = _backtracking_line_search(
+        accepted = _backtracking_line_search(
             objective, active, points[active], directions, values[active], gradients[active]
         )
-        move[active], change[active] = reached[0] - points[active], reached[2] - gradients[active]
-        points[active], values[active], gradients[active] = reached
+        move[active], change[active] = accepted[0] - points[active], accepted[2] - gradients[active]
+        points[active], values[active], gradients[active] = accepted
         stuck = active[np.abs(move[active]).max(axis=1) == 0]
         hopeless = stuck[np.sum([np.abs(old[stuck]).sum(axis=1) for old in moves], axis=0) == 0] if moves else stuck
         moves, changes = [*moves, move][-_HISTORY_SIZE:], [*changes, change][-_HISTORY_SIZE:]
         for old in (*moves, *changes):
-            old[stuck] = 0  # what was learnt of the curvature misleads: start anew from here
+            old[stuck] = 0  # the curvature estimate misleads; restart from here without history
         active = np.setdiff1d(active, hopeless)
     return points
 
 
-def _directions(gradients: Floats, moves: list[Floats], changes: list[Floats], scale: Floats) -> Floats:
-    """Minus the inverse curvature times the gradient, by the two-loop recursion; always downhill."""
-    rest, weights = gradients.copy(), list[Floats]()
-    inverses = [_safe_inverse((move * change).sum(axis=1)) for move, change in zip(moves, changes, strict=True)]
+def _descent_directions(gradients: Floats, moves: list[Floats], changes: list[Floats], scale: Floats) -> Floats:
+    """Return minus the inverse Hessian times the gradient by the two-loop recursion, always a descent direction."""
+    direction, weights = gradients.copy(), list[Floats]()
+    products = [(move * change).sum(axis=1) for move, change in zip(moves, changes, strict=True)]
+    inverses = [np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0.0) for product in products]
     for move, change, inverse in zip(reversed(moves), reversed(changes), reversed(inverses), strict=True):
-        weights.append(inverse * (move * rest).sum(axis=1))
-        rest -= weights[-1][:, None] * change
-    rest *= scale
+        weights.append(inverse * (move * direction).sum(axis=1))
+        direction -= weights[-1][:, None] * change
+    direction *= scale
     for move, change, inverse, weight in zip(moves, changes, inverses, reversed(weights), strict=True):
-        rest += (weight - inverse * (change * rest).sum(axis=1))[:, None] * move
-    uphill = (rest * gradients).sum(axis=1) <= 0
-    return -np.where(uphill[:, None], scale * gradients, rest)
-
-
-def _safe_inverse(products: Floats) -> Floats:
-    """1 / product, and 0 where the pair says nothing of the curvature."""
-    return np.where(products > 1e-12, 1 / np.where(products > 1e-12, products, 1.0), 0.0)
+        direction += (weight - inverse * (change * direction).sum(axis=1))[:, None] * move
+    uphill = (direction * gradients).sum(axis=1) <= 0
+    return -np.where(uphill[:, None], scale * gradients, direction)
 
 
 def _backtracking_line_search(
     objective: Objective, rows: Ints, points: Floats, directions: Floats, values: Floats, before: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Points along the directions with a lower value, or the same point; their values and gradients."""
+    """Return points along the directions with their values and gradients; a row stays if no lower value is found."""
     size, pending = np.ones(len(rows)), np.arange(len(rows))
-    reached, lower, gradients = points.copy(), values.copy(), before.copy()
+    accepted_points, lower, gradients = points.copy(), values.copy(), before.copy()
     slopes = (directions * before).sum(axis=1)
     for _ in range(_MAX_HALVINGS):
         tried = points[pending] + size[pending, None] * directions[pending]
         value, gradient = objective(rows[pending], tried)
         good = value <= values[pending] + _ARMIJO_CONSTANT * size[pending] * slopes[pending]
-        taken = pending[good]
-        reached[taken], lower[taken], gradients[taken] = tried[good], value[good], gradient[good]
+        accepted = pending[good]
+        accepted_points[accepted], lower[accepted], gradients[accepted] = tried[good], value[good], gradient[good]
         pending = pending[~good]
         if not len(pending):
-            return reached, lower, gradients
+            return accepted_points, lower, gradients
         size[pending] /= 2
-    return reached, lower, gradients
+    return accepted_points, lower, gradients

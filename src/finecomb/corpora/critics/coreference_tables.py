@@ -1,4 +1,4 @@
-"""Which n-grams of mentions make the difference (Deng et al. 2022, Tables 6 and 15 to 17)."""
+"""Tables of the coreference critic: n-grams of mentions (Deng et al. 2022, Tables 6 and 15 to 17)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from finecomb.corpora.critics.coreference_model import (
-    ChainModel,
     EncodedStates,
+    MentionNgramModel,
     NgramCounts,
     count_ngrams,
     format_windows,
@@ -19,10 +19,12 @@ from finecomb.corpora.critics.ngrams import Floats, Ints
 from finecomb.corpora.critics.posteriors import Z
 
 
-def ngram_contributions(model: ChainModel, real: Sequence[Z], generated: Sequence[Z], count: int = 10) -> pl.DataFrame:
-    """Table 6: n-grams by what they add to the difference in Latent NLL per state.
+def ngram_contributions(
+    model: MentionNgramModel, real: Sequence[Z], generated: Sequence[Z], count: int = 10
+) -> pl.DataFrame:
+    """Return Table 6: n-grams sorted by their contribution to the difference in Latent NLL per state.
 
-    That is (share in generated - share in real) x -log P(last state | those before it); shares are in percent.
+    The contribution is (share in generated - share in real) x -log P(last state | previous states), shares in percent.
     """
     ours, theirs = (
         count_ngrams(real, model.order, model.has_end_state),
@@ -37,26 +39,39 @@ def ngram_contributions(model: ChainModel, real: Sequence[Z], generated: Sequenc
     return _ngram_table(everything.windows, top, numbers)
 
 
-def unlikely_ngrams(model: ChainModel, generated: Sequence[Z], below: float = -7.0, count: int = 20) -> pl.DataFrame:
-    """Table 15: n-grams of generated text whose last state has a log P under `below`, and what was expected there."""
+def unlikely_ngrams(
+    model: MentionNgramModel, generated: Sequence[Z], below: float = -7.0, count: int = 20
+) -> pl.DataFrame:
+    """Return Table 15: n-grams of generated text whose last state has log P < `below`, with the expected state."""
     ngrams = count_ngrams(generated, model.order, model.has_end_state)
     log_p: Floats = np.log(model.probabilities(ngrams.windows))
     worst = np.argsort(log_p, kind="stable")
     worst = worst[log_p[worst] < below][:count]
-    best = [model.most_probable_successor(_relabel_window(ngrams.windows, at)) for at in worst]
+    best = [
+        model.most_probable_successor(
+            EncodedStates(ngrams.windows.symbols[row], relabel_entities(ngrams.windows.entities[row : row + 1])[0])
+        )
+        for row in worst
+    ]
     table = _ngram_table(ngrams.windows, worst, {"log_p": log_p})
     expected = pl.Series("expected", [name for name, _ in best], pl.String)
     return table.with_columns(expected, pl.Series("expected_log_p", [value for _, value in best], pl.Float64))
 
 
-def shifted_ngrams(
-    model: ChainModel, real: Sequence[Z], generated: Sequence[Z], is_rising: bool, min_count: int = 5, count: int = 5
+def ngrams_by_probability_shift(
+    model: MentionNgramModel,
+    real: Sequence[Z],
+    generated: Sequence[Z],
+    is_rising: bool,
+    min_count: int = 5,
+    count: int = 5,
 ) -> pl.DataFrame:
-    """Tables 16 and 17: n-grams whose P(last state | those before it) rises (`most`) or falls most in generated text.
+    """Return Tables 16 and 17: n-grams whose P(last state | previous states) differs most in generated text.
 
-    Both probabilities are from models fitted like `model` on each side; n-grams occur `least` times in both.
+    Both probabilities come from models fitted like `model` on each side. N-grams occur at least `min_count` times in
+    both.
     """
-    sides = [ChainModel.fit(side, model.kind, model.order) for side in (real, generated)]
+    sides = [MentionNgramModel.fit(side, model.kind, model.order) for side in (real, generated)]
     ours, theirs = (
         count_ngrams(real, model.order, model.has_end_state),
         count_ngrams(generated, model.order, model.has_end_state),
@@ -70,13 +85,9 @@ def shifted_ngrams(
 
 
 def _lookup_counts(keys: Ints, ngrams: NgramCounts) -> Ints:
-    """How often each of `keys` occurs in another tally."""
-    at = np.minimum(np.searchsorted(ngrams.keys, keys), len(ngrams.keys) - 1)
-    return np.where(ngrams.keys[at] == keys, ngrams.counts[at], 0)
-
-
-def _relabel_window(windows: EncodedStates, at: int) -> EncodedStates:
-    return EncodedStates(windows.symbols[at], relabel_entities(windows.entities[at : at + 1])[0])
+    """Return the count of each n-gram of `keys` in `ngrams`."""
+    positions = np.minimum(np.searchsorted(ngrams.keys, keys), len(ngrams.keys) - 1)
+    return np.where(ngrams.keys[positions] == keys, ngrams.counts[positions], 0)
 
 
 def _ngram_table(windows: EncodedStates, rows: Ints, numbers: dict[str, Floats]) -> pl.DataFrame:

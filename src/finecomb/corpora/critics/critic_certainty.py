@@ -1,4 +1,4 @@
-"""How sure a critic is of what it reads: a critic that guesses z cannot judge how likely z is."""
+"""Certainty of a critic's posteriors. A critic that is unsure about z cannot judge how likely z is."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from finecomb.version import __version__
 CERTAINTY_MEANINGS = {
     Factorised: "mean probability of the most probable state",
     Samples: "mean share of samples that agree on a state",
-    Gaussian: "share of the prior's variance that the text removes",
+    Gaussian: "share of the prior variance that the text explains",
     Dirichlet: "share of the posterior's weight that comes from the text",
 }
-"""What the certainty of each kind of posterior is; 1 is certain, always."""
+"""Meaning of the certainty, by type of posterior; 1 always means certain."""
 _MEANING_BY_POSTERIOR = {kind.__name__: meaning for kind, meaning in CERTAINTY_MEANINGS.items()}
-_COLUMNS = {"certainty": pl.Float64, "posterior": pl.String}
-NO_CERTAINTY_REASON = "it takes z as read and does not say how sure it is"
+_CERTAINTY_COLUMNS = {"certainty": pl.Float64, "posterior": pl.String}
+NO_CERTAINTY_REASON = "the critic's posterior does not define a certainty"
 
 
-def certainty(critic: Critic, posterior: Posterior) -> float:
-    """How sure a posterior is, at most 1, as `CERTAINTY_MEANINGS` says; NaN where it cannot be told."""
+def posterior_certainty(critic: Critic, posterior: Posterior) -> float:
+    """Return the certainty of a posterior, at most 1, as defined by `CERTAINTY_MEANINGS`; NaN if undefined."""
     prior = getattr(critic, "prior", None)
     match posterior:
         case Factorised():
@@ -50,15 +50,15 @@ def certainty(critic: Critic, posterior: Posterior) -> float:
 def certainty_row(
     critic: Critic, side: str, documents: Iterable[Document], spread: Executor | None = None
 ) -> dict[str, object]:
-    """One row of the table `certainty`: the median over documents, the lowest twentieth, and what it means.
+    """Return one row of the table `certainty`: its median and 5% quantile over documents, and its meaning.
 
-    Documents are projected as `spread` says; those that cannot be are left out.
+    Documents that cannot be projected are excluded.
     """
     spread, work = spread or Executor(), CertaintyWork(critic)
     run = spread.start_run(work, work.tables_for_lost_row, work.cache_key() if spread.is_resumable else "")
     for _ in run.run_partitions(document_batches(documents, critic.batch)):
         pass
-    table = run.table("certainties").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
+    table = run.result_table("certainties").collect() if run.names else pl.DataFrame(schema=_CERTAINTY_COLUMNS)
     values = table["certainty"].to_numpy()
     known = values[~np.isnan(values)]
     meaning = _MEANING_BY_POSTERIOR.get(table["posterior"][0], "") if len(known) else ""
@@ -74,50 +74,50 @@ def certainty_row(
 
 @dataclass(frozen=True, slots=True)
 class CertaintyWork:
-    """How sure a critic is of documents, as work that can be sent to other processes."""
+    """Task for worker processes: compute the certainty of a critic for each document."""
 
     critic: Critic
 
     @property
     def uses_all_cores(self) -> bool:
-        """As its critic."""
+        """True if the critic itself uses all cores."""
         return self.critic.uses_all_cores
 
     def cache_key(self) -> str:
-        """All that a document's certainty depends on beside the document."""
+        """Return a cache key for everything that a document's certainty depends on, except the document itself."""
         return "\x1f".join(["certainty", critic_identity(self.critic), __version__])
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
-        """A row for each document that has a posterior; one at which the critic breaks down has none."""
+        """Return one row per document with a posterior; documents that the critic fails on have none."""
         documents = list(frames.iter_documents(rows))
         try:
-            return _table(self._certainties(documents))
+            return _certainty_table(self._certainties(documents))
         except FinecombError:
-            raise  # what a critic needs and does not have is no document's fault
-        except Exception:  # whatever a critic may raise; each document alone tells which one it was
-            return _table([row for document in documents for row in self._single_certainty(document)])
+            raise  # a missing requirement of the critic is not the fault of a document
+        except Exception:  # critics can raise anything; projecting documents one by one shows which one failed
+            certainties: list[tuple[float, str]] = []
+            for document in documents:
+                try:
+                    certainties += self._certainties([document])
+                except FinecombError:
+                    raise
+                except Exception:  # the table of scores gives the reason
+                    continue
+            return _certainty_table(certainties)
 
     def _certainties(self, documents: Sequence[Document]) -> list[tuple[float, str]]:
-        """With all the doubt there is, also where the critic then takes the most probable z."""
+        """Return certainties under the full posterior, even if the critic uses only the most probable z."""
         posteriors = [posterior for _, posterior in self.critic.with_full_posterior().project_all(documents)]
         return [
-            (certainty(self.critic, posterior), type(posterior).__name__)
+            (posterior_certainty(self.critic, posterior), type(posterior).__name__)
             for posterior in posteriors
             if not isinstance(posterior, ProjectionError)
         ]
 
-    def _single_certainty(self, document: Document) -> list[tuple[float, str]]:
-        try:
-            return self._certainties([document])
-        except FinecombError:
-            raise
-        except Exception:  # the table of scores tells the reason
-            return []
-
     def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
-        """Nothing: a document that no process survives is among those without a score, where the reason is told."""
-        return _table([])
+        """Return no rows; a document whose worker died is listed with its reason in the table of scores."""
+        return _certainty_table([])
 
 
-def _table(rows: Sequence[tuple[float, str]]) -> Tables:
-    return {"certainties": pl.DataFrame(rows, _COLUMNS, orient="row")}
+def _certainty_table(rows: Sequence[tuple[float, str]]) -> Tables:
+    return {"certainties": pl.DataFrame(rows, _CERTAINTY_COLUMNS, orient="row")}

@@ -1,4 +1,4 @@
-"""A saved critic as a detector: what surprises it more than nearly all of what people write becomes a mark."""
+"""Detector that marks spans which surprise a saved critic more than almost all spans in human texts do."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finecomb.annotators.detectors.base import Factory, detector_signature
-from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, flag_style, param
-from finecomb.core.options import option
+from finecomb.annotators.detectors.base import DetectorFactory, detector_signature
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, format_as_flag, param
+from finecomb.core.options import option_field
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Exclusion, Mark, Unit
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 from finecomb.core.span import Span
 
 if TYPE_CHECKING:
@@ -27,89 +27,119 @@ DEFAULT_LABELS_BY_CRITIC: Mapping[str, Sequence[str]] = {
     "coreference": ("coref",),
     "languages": ("gram", "grammar-usage"),
 }
-"""By critic the labels that its marks have where the protocol knows one and no other is asked for."""
+"""Default labels by critic; the first one that the protocol has is used."""
 EXPLANATION_QUESTIONS = ("explanation", "comment")
-"""Questions that take the reason of a mark, where a protocol asks them."""
+"""Questions of a protocol in which the detector stores the reason for a mark; the first match is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticDetectorOptions:
-    """Options of marking with a critic."""
+    """Options of the critic detector."""
 
-    weights: Path | None = option(None, "What `train` wrote, or for a critic what `criticize --save` wrote.")
-    threshold: float = option(0.99, "Mark only what is at least this sure, from 0 to 1.")
-    labels_of: str = option("snac", "For a critic: the protocol whose labels it uses.", "--protocol")
-    label: str = option("", "For a critic: the label of its marks.")
-    code: tuple[str, ...] = option((), "For a critic: module:name of your own code that it needs.", commas=True)
+    weights: Path | None = option_field(None)
+    threshold: float = option_field(0.99)
+    labels_of: str = option_field("snac", "--protocol")
+    label: str = option_field("")
+    code: tuple[str, ...] = option_field((), commas=True)
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
             raise ParameterError(
-                f"{param('threshold', f'{self.threshold:g}')}: how sure to be is a number from 0 to 1",
+                f"{param('threshold')} must be from 0 to 1, found {self.threshold:g}",
                 parameter="threshold",
             )
 
 
 class CriticDetector:
-    """Marks spans that surprise a critic; it is as sure as the share of people's spans that surprise less."""
+    """Detector of surprising spans. Its confidence is the share of spans in human texts that are less surprising."""
 
     def __init__(self, protocol: Protocol, critic: Critic, options: CriticDetectorOptions) -> None:
         self.protocol, self.critic, self.threshold = protocol, critic, options.threshold
-        self.label = _choose_label(protocol, critic.name, options.label)
+        if options.label and not protocol.has_label(options.label):
+            names = [label.name for label in protocol.labels]
+            raise ParameterError(
+                f"{param('label', options.label)} is not in protocol {protocol.id}{did_you_mean(options.label, names)}",
+                parameter="label",
+            )
+        self.label = options.label or next(
+            (label for label in DEFAULT_LABELS_BY_CRITIC.get(critic.name, ()) if protocol.has_label(label)), None
+        )
         self.annotator_id = f"{DETECTOR_NAME}-{critic.name}"
         real_spans = len(critic.usual_surprises)
         self.signature = detector_signature(DETECTOR_NAME, protocol, options, critic=critic.name, real_spans=real_spans)
 
     @classmethod
     def from_options(cls, protocol: Protocol, options: CriticDetectorOptions) -> CriticDetector:
-        """From a folder that `criticize --save` wrote."""
+        """Build the detector from a folder written by `criticize --save`."""
         from finecomb.corpora.critics.storage import load
 
         if options.weights is None:
             raise FinecombError(
-                f"{param('detector', DETECTOR_NAME)}: needs a fitted critic; `finecomb criticize REAL GENERATED "
-                f"{param('save', 'FOLDER')}`, then {param('weights', 'FOLDER')}"
+                f"{param('detector', DETECTOR_NAME)} requires a fitted critic; run `finecomb criticize REAL GENERATED "
+                f"{param('save', 'FOLDER')}` and pass {param('weights', 'FOLDER')}"
             )
         critic = load(options.weights, options.code)
         if not critic.usual_surprises:
             raise FinecombError(
-                f"{options.weights}: does not say how surprising people's own texts are, so nothing can be called "
-                f"unusual; save it again with `finecomb criticize REAL GENERATED {param('save')}`"
+                f"{options.weights}: the saved critic has no scores of real texts to compare with; save it again with "
+                f"`finecomb criticize REAL GENERATED {param('save')}`"
             )
         _check_threshold(options.threshold, len(critic.usual_surprises))
         return cls(protocol, critic, options)
 
     def __call__(self, document: Document) -> Annotation:
-        """The marks of one text, and each sentence as a unit with how sure the critic is that it is unusual."""
-        from finecomb.corpora.critics.criticism import fingerprint
+        """Mark the surprising spans of a text and score each sentence by the certainty that it is unusual."""
+        from finecomb.corpora.critics.criticism import content_fingerprint
         from finecomb.corpora.critics.priors import ProjectionError
         from finecomb.corpora.critics.surprising_spans import conformal_p_values, find_surprises
 
         about = {"id": f"{document.id}/{self.annotator_id}", "document": document.id, "annotator": self.annotator_id}
         try:
-            found = find_surprises(self.critic, document)
+            surprises = find_surprises(self.critic, document)
         except ProjectionError as error:
-            left_out = Exclusion(by=self.annotator_id, reason=error.text(flag_style))
+            left_out = Exclusion(by=self.annotator_id, reason=error.format_message(format_as_flag))
             return Annotation(**about, protocol=self.protocol.id, status="excluded", excluded=left_out)
-        certainties = (1 - conformal_p_values(self.critic, [surprise.nats for surprise in found])).tolist()
-        pairs = list(zip(found, certainties, strict=True))
-        problems = ["the critic was fitted on this text"] if fingerprint(document) in self.critic.fitted_on else []
+        certainties = (1 - conformal_p_values(self.critic, [surprise.nats for surprise in surprises])).tolist()
+        pairs = list(zip(surprises, certainties, strict=True))
+        problems = (
+            ["the critic was fitted on this text"] if content_fingerprint(document) in self.critic.fitted_on else []
+        )
         return Annotation(
             **about,
             protocol=self.protocol.id,
             marks=tuple(
-                self._mark(document, number, surprise, sure)
+                self._build_mark(document, number, surprise, sure)
                 for number, (surprise, sure) in enumerate(pairs, 1)
                 if sure >= self.threshold
             ),
-            units=tuple(_sentence_units(document.text, pairs)),
+            units=tuple(
+                [
+                    Unit(
+                        start=start,
+                        end=end,
+                        scores={
+                            ANY_LABEL: round(
+                                max(
+                                    (sure for spot, sure in pairs if spot.start < end and start < spot.end), default=0.0
+                                ),
+                                4,
+                            )
+                        },
+                    )
+                    for start, end in sentence_offsets(document.text).tolist()
+                ]
+            ),
             meta={"problems": problems} if problems else {},
         )
 
-    def _mark(self, document: Document, number: int, surprise: Surprise, sure: float) -> Mark:
-        reason = _surprise_reason(self.critic.name, surprise)
-        asked = {question.name for question in self.protocol.questions_of(self.label)}
-        question = next((name for name in EXPLANATION_QUESTIONS if name in asked), None)
+    def _build_mark(self, document: Document, number: int, surprise: Surprise, sure: float) -> Mark:
+        if not surprise.state:
+            reason = f"{self.critic.name}: this sentence does not fit the rest of the text ({surprise.nats:.1f} nats)"
+        else:
+            expected = f"; expected {surprise.expected}" if surprise.expected not in ("", surprise.state) else ""
+            reason = f"{self.critic.name}: {surprise.state} has a surprise of {surprise.nats:.1f} nats here{expected}"
+        question_names = {question.name for question in self.protocol.questions_for_label(self.label)}
+        question = next((name for name in EXPLANATION_QUESTIONS if name in question_names), None)
         return Mark(
             id=f"{document.id}/{self.annotator_id}/{number}",
             spans=(Span(surprise.start, surprise.end),),
@@ -123,51 +153,19 @@ class CriticDetector:
 
 
 def _check_threshold(threshold: float, real_spans: int) -> None:
-    """Refuse to be surer than so many spans of real texts allow, as nothing would ever be marked."""
-    most = real_spans / (1 + real_spans)
-    if threshold > most:
+    """Reject a threshold that cannot be reached with this number of real spans; nothing would ever be marked."""
+    max_threshold = real_spans / (1 + real_spans)  # a conformal p-value is at least 1 / (1 + real_spans)
+    if threshold > max_threshold:
         raise ParameterError(
-            f"{param('threshold', f'{threshold:g}')}: the critic knows {real_spans} spans of real texts, which make it "
-            f"at most {most:.3f} sure; lower it, or save the critic again with more real documents",
+            f"{param('threshold')} must be at most {max_threshold:.3f} for a critic with {real_spans} spans of real "
+            f"texts, found {threshold:g}; lower it, or save the critic again with more real documents",
             parameter="threshold",
         )
 
 
-def _choose_label(protocol: Protocol, critic: str, wanted: str) -> str | None:
-    """The label that is asked for, or the first usual one that the protocol has; None where it has none of them."""
-    if wanted and not protocol.has_label(wanted):
-        names = [label.name for label in protocol.labels]
-        raise ParameterError(
-            f"{param('label', wanted)}: is not in protocol {protocol.id}{did_you_mean(wanted, names)}",
-            parameter="label",
-        )
-    return wanted or next(
-        (label for label in DEFAULT_LABELS_BY_CRITIC.get(critic, ()) if protocol.has_label(label)), None
-    )
-
-
-def _surprise_reason(critic: str, surprise: Surprise) -> str:
-    if not surprise.state:
-        return f"{critic}: this sentence does not fit the rest of the text ({surprise.nats:.1f} nats)"
-    expected = f"; expected {surprise.expected}" if surprise.expected not in ("", surprise.state) else ""
-    return f"{critic}: {surprise.state} has {surprise.nats:.1f} nats here{expected}"
-
-
-def _sentence_units(text: str, pairs: Sequence[tuple[Surprise, float]]) -> list[Unit]:
-    """Sentences, each as sure as the surest surprise in it; 0 where there is none."""
-    return [
-        Unit(start=int(start), end=int(end), scores={ANY_LABEL: round(_max_certainty(pairs, int(start), int(end)), 4)})
-        for start, end in sentences(text)
-    ]
-
-
-def _max_certainty(pairs: Sequence[tuple[Surprise, float]], start: int, end: int) -> float:
-    return max((sure for surprise, sure in pairs if surprise.start < end and start < surprise.end), default=0.0)
-
-
-CRITIC_DETECTOR = Factory(
+CRITIC_DETECTOR = DetectorFactory(
     name=DETECTOR_NAME,
-    title="spans whose structure is unlike that of real texts, by a critic that `criticize --save` kept",
+    title="spans with a structure unlike that of real texts, found by a critic saved with `criticize --save`",
     needs="a text",
     protocol="snac",
     kind="detector",

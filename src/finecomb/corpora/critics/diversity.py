@@ -1,18 +1,18 @@
-"""Diversity in latent space: collapse, copying and shortness told apart.
+"""Diversity in latent space, which separates mode collapse, copying and short texts.
 
-The Latent NLL asks whether documents are likely, and a system that writes the likeliest document again and again does
-best. Deng et al. (2022, Appendix A) name what is missing, a measure of diversity. Here are, for the documents of a
-system and for as many real ones:
+The Latent NLL rewards likely documents, so a system that repeats the most likely document has the best value. Deng et
+al. (2022, Appendix A) name the missing complement, a measure of diversity. The table compares the documents of a system
+with the same number of real ones:
 
-- the entropy of the aggregated posterior: of the states of all documents, or, where z is a vector, of the normal
-  distribution with the covariance of its points;
-- coverage: how much of what real documents use (the share of their states, or of their topics) the system uses at all;
-- precision and recall: the share of generated documents whose z lies among real ones, and of real documents whose z
-  lies among generated ones. Of vectors: within the distance to the third neighbour (Kynkaanniemi et al. 2019). Of
-  sequences: all of whose transitions occur on the other side.
+- entropy of the aggregated posterior: of the states of all documents, or, if z is a vector, of the normal distribution
+  with the covariance of its points;
+- coverage: share of the states or topics of real documents that the system uses at all;
+- precision and recall: share of generated documents whose z lies among real ones, and vice versa. Vectors lie within
+  the distance to the third neighbour (Kynkaanniemi et al. 2019). Sequences have only transitions that occur on the
+  other side.
 
-All of it depends on how many documents there are, so both sides are cut to the same number, and the row `real` compares
-two halves of the real documents: what a perfect system would reach.
+All values depend on the number of documents, so both sides are cut to the same number. The row `real` compares two
+halves of the real documents, which is what a perfect system would reach.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ from finecomb.corpora.critics.priors import BEGIN, END
 from finecomb.statistics.inference.resampling import percentile_interval
 
 _NEIGHBOUR_RANK, _MAX_DRAWS, _MIN_DOCUMENTS = 3, 200, 4
-_MAX_P_VALUE = 0.05  # something that a system never uses is listed if that would happen by chance less often
+_MAX_P_VALUE = 0.05  # a state that a system never uses is listed if its p-value is below this limit
 
 
 class Diversity(NamedTuple):
-    """How varied documents are, beside as many real ones."""
+    """Diversity of a set of documents, compared with the same number of real ones."""
 
     entropy: float
-    """In nats."""
+    """Entropy in nats."""
     coverage: float
     precision: float
     recall: float
 
 
 def diversity_rows(result: Criticism, draws: int, seed: int) -> Iterator[dict[str, object]]:
-    """A row for each system, and one for halves of the real documents; intervals resample documents."""
+    """Yield one row per system and one for two halves of the real documents, with intervals over documents."""
     rng = np.random.default_rng([seed, zlib.crc32(result.critic.name.encode())])
     order = rng.permutation(len(result.real.points))
-    real = [result.real.points[at] for at in order]
+    real = [result.real.points[position] for position in order]
     half = len(real) // 2
     sides = {"real": real[:half], **{name: list(scores.points) for name, scores in result.systems.items()}}
     for name, points in sides.items():
-        others = real[half:] if name == "real" else real
+        reference = real[half:] if name == "real" else real
         yield {
             "critic": result.critic.name,
             "system": name,
-            **_diversity_row(points, others, result.real.discrete, draws, rng),
+            **_diversity_row(points, reference, result.real.discrete, draws, rng),
         }
 
 
@@ -67,45 +67,34 @@ def _diversity_row(
 ) -> dict[str, object]:
     size = min(len(points), len(real))
     if size < _MIN_DOCUMENTS:
-        return {"documents": size, "why": f"{size} documents on a side, and {_MIN_DOCUMENTS} are needed"}
-    measured = [
-        _measure_diversity(points, real, size, discrete, rng) for _ in range(max(1, min(draws, _MAX_DRAWS) // 10))
-    ]
+        return {"documents": size, "why": f"diversity needs at least {_MIN_DOCUMENTS} documents per side, found {size}"}
+    within = _share_of_known_paths if discrete else _share_near_others
+    measured: list[Diversity] = []
+    for _ in range(max(1, min(draws, _MAX_DRAWS) // 10)):
+        ours, theirs = (_draw_points(side, size, rng, replace=False) for side in (points, real))
+        entropy, coverage = aggregate_entropy(ours, discrete), coverage_of_real(ours, theirs, discrete)
+        measured.append(Diversity(entropy, coverage, within(ours, theirs), within(theirs, ours)))
     value = Diversity(*np.mean(measured, axis=0))
-    apart = [_entropy_difference(points, real, size, discrete, rng) for _ in range(min(draws, _MAX_DRAWS))]
-    low, high = percentile_interval(np.array(apart, float))
+    differences: list[float] = []
+    for _ in range(min(draws, _MAX_DRAWS)):
+        ours, theirs = (_draw_points(side, size, rng, replace=True) for side in (points, real))
+        differences.append(aggregate_entropy(ours, discrete) - aggregate_entropy(theirs, discrete))
+    low, high = percentile_interval(np.array(differences, float))
     return {
-        "documents": size, "entropy": value.entropy, "entropy - real": float(np.mean(apart)) if apart else math.nan,
+        "documents": size, "entropy": value.entropy,
+        "entropy - real": float(np.mean(differences)) if differences else math.nan,
         "low": low, "high": high, "coverage": value.coverage, "precision": value.precision, "recall": value.recall,
     }  # fmt: skip
 
 
 def _draw_points(points: Sequence[Z], size: int, rng: np.random.Generator, replace: bool) -> list[Z]:
-    return [points[at] for at in rng.choice(len(points), size, replace=replace)]
+    return [points[position] for position in rng.choice(len(points), size, replace=replace)]
 
 
-def _entropy_difference(
-    points: Sequence[Z], real: Sequence[Z], size: int, discrete: bool, rng: np.random.Generator
-) -> float:
-    sides = (_draw_points(side, size, rng, replace=True) for side in (points, real))
-    first, second = (entropy(side, discrete) for side in sides)
-    return first - second
-
-
-def _measure_diversity(
-    points: Sequence[Z], real: Sequence[Z], size: int, discrete: bool, rng: np.random.Generator
-) -> Diversity:
-    ours, theirs = (_draw_points(side, size, rng, replace=False) for side in (points, real))
-    within = _share_of_known_paths if discrete else _share_near_others
-    return Diversity(
-        entropy(ours, discrete), coverage(ours, theirs, discrete), within(ours, theirs), within(theirs, ours)
-    )
-
-
-def entropy(points: Sequence[Z], discrete: bool) -> float:
-    """Of the aggregated posterior, in nats."""
+def aggregate_entropy(points: Sequence[Z], discrete: bool) -> float:
+    """Return the entropy of the aggregated posterior in nats."""
     if discrete:
-        counts = np.array(list(Counter(_symbol(state) for z in points for state in z).values()), float)
+        counts = np.array(list(Counter(_state_without_entity(state) for z in points for state in z).values()), float)
         return float(special.entr(counts / counts.sum()).sum())
     vectors = np.stack(points)
     covariance = np.atleast_2d(np.cov(vectors, rowvar=False))
@@ -114,51 +103,55 @@ def entropy(points: Sequence[Z], discrete: bool) -> float:
     return float(0.5 * (len(covariance) * math.log(2 * math.pi * math.e) + log_determinant)) if sign > 0 else math.nan
 
 
-def coverage(points: Sequence[Z], real: Sequence[Z], discrete: bool) -> float:
-    """The share of what real documents use that occurs in these documents too."""
+def coverage_of_real(points: Sequence[Z], real: Sequence[Z], discrete: bool) -> float:
+    """Return the share of the states, or of the largest coordinates, of real documents that occur in `points`."""
     ours, theirs = usage_shares(points, discrete), usage_shares(real, discrete)
     return sum(share for name, share in theirs.items() if ours.get(name, 0) > 0)
 
 
 def usage_shares(points: Sequence[Z], discrete: bool) -> dict[str, float]:
-    """The share of each state, or of each coordinate that is the largest of a document's vector."""
-    names = [_symbol(state) for z in points for state in z] if discrete else [f"{int(np.argmax(z))}" for z in points]
+    """Return the share of each state or, for vectors, the share of documents in which each coordinate is largest."""
+    names = (
+        [_state_without_entity(state) for z in points for state in z]
+        if discrete
+        else [f"{int(np.argmax(z))}" for z in points]
+    )
     counts = Counter(names)
     return {name: count / len(names) for name, count in counts.items()}
 
 
 def _share_of_known_paths(points: Sequence[Z], others: Sequence[Z]) -> float:
-    """The share of sequences all of whose transitions occur among the others."""
+    """Return the share of sequences in `points` whose transitions all occur in `others`."""
     known = {pair for z in others for pair in _transitions(z)}
     return float(np.mean([all(pair in known for pair in _transitions(z)) for z in points]))
 
 
-def _symbol(state: object) -> str:
-    """A state without the number of its person: `she` of `she:4`."""
+def _state_without_entity(state: object) -> str:
+    """Return a state without its entity number: `she` for `she:4`."""
     return str(state).partition(":")[0]
 
 
 def _transitions(z: Sequence[object]) -> list[tuple[str, str]]:
-    symbols = list(map(_symbol, z))
+    symbols = list(map(_state_without_entity, z))
     return list(zip((BEGIN, *symbols), (*symbols, END), strict=True))
 
 
 def _share_near_others(points: Sequence[Z], others: Sequence[Z]) -> float:
-    """The share of vectors that lie within the ball of one of the others, out to its third neighbour."""
+    """Return the share of vectors that are closer to one of `others` than that one's third-nearest neighbour."""
     vectors, centres = np.stack(points), np.stack(others)
     count = min(_NEIGHBOUR_RANK, len(centres) - 1)
     radii: Floats = np.sort(spatial.distance.cdist(centres, centres), axis=1)[:, count]
     return float((spatial.distance.cdist(vectors, centres) <= radii * (1 + 1e-12)).any(axis=1).mean())
 
 
-# --- what a system never uses ------------------------------------------------------------------------------------
+# --- states that a system never uses -----------------------------------------------------------------------------
 
 
-def never_used_rows(result: Criticism) -> Iterator[dict[str, object]]:
-    """States, topics and whole organisations that real documents have and a system never uses, the commonest first.
+def unused_state_rows(result: Criticism) -> Iterator[dict[str, object]]:
+    """Yield states, topics and section sequences of real documents that a system never uses, most frequent first.
 
-    `p` is how often a system that wrote as people do would never use it, with so many documents; rare things are left
-    out.
+    `p` is the probability that a system distributed like the real documents never uses the state in as many documents.
+    Rows with a large `p` are omitted.
     """
     for kind, real in _document_counts_by_kind(result.real).items():
         for system, scores in result.systems.items():
@@ -174,10 +167,10 @@ def never_used_rows(result: Criticism) -> Iterator[dict[str, object]]:
 
 
 def _document_counts_by_kind(scores: CriticScores) -> dict[str, Counter[str]]:
-    """In how many documents each state and each organisation, or each main topic, occurs."""
+    """Return the number of documents with each state and each section sequence, or with each main topic."""
     if not scores.discrete:
         return {"main topic": Counter(f"{int(np.argmax(z))}" for z in scores.points)}
     return {
-        "state": Counter(state for z in scores.points for state in set(map(_symbol, z))),
-        "organisation": Counter(" > ".join(map(_symbol, z)) for z in scores.points),
+        "state": Counter(state for z in scores.points for state in set(map(_state_without_entity, z))),
+        "organisation": Counter(" > ".join(map(_state_without_entity, z)) for z in scores.points),
     }

@@ -1,4 +1,4 @@
-"""Where a critic places a document in its latent space: a point, samples, factors, a Gaussian or a Dirichlet."""
+"""Posteriors P(z | x) of a critic: point, samples, factorised, Gaussian and Dirichlet."""
 
 from __future__ import annotations
 
@@ -14,103 +14,103 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 Spans = tuple[tuple[int, int], ...]
-"""The text `[start, end)` that each step belongs to; empty where steps have no place in the text."""
+"""Text span `[start, end)` of each step; empty if steps have no position in the text."""
 Z = Any
-"""A sequence of states (strings, or whatever the critic's prior reads), or a vector of floats."""
+"""Latent value: a sequence of states (strings, or any values that the prior accepts) or a vector of floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointPosterior:
-    """One z and no doubt about it, as by look-up or by taking the most probable."""
+    """Posterior with all mass on one z, e.g. from a lookup or as the most probable z."""
 
     z: Z
     spans: Spans = ()
 
     def point_estimate(self) -> Z:
-        """The z itself."""
+        """Return z itself."""
         return self.z
 
     def entropy(self) -> float:
-        """0 for states; the differential entropy of a point among vectors is undefined."""
+        """Return 0 for states and NaN (undefined) for vectors."""
         return math.nan if isinstance(self.z, np.ndarray) and self.z.dtype.kind == "f" else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Draws from P(z | x), all of one number of steps."""
+    """Samples from P(z | x), all with the same number of steps."""
 
     zs: Sequence[Z]
     spans: Spans = ()
 
     def point_estimate(self) -> Z:
-        """The mean of vectors; of states the sequence drawn most often, the first of several."""
+        """Return the mean of vectors, or the most frequent sequence of states (ties: the first)."""
         if isinstance(self.zs[0], np.ndarray) and self.zs[0].dtype.kind == "f":
             return np.mean(self.zs, axis=0)
         return Counter(tuple(z) for z in self.zs).most_common(1)[0][0]
 
     def entropy(self) -> float:
-        """Undefined: a few draws do not tell it."""
+        """Return NaN, since the entropy cannot be estimated from a few samples."""
         return math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Factorised:
-    r"""$\prod_m P(z_m | x_m)$: each step has its own distribution over the same states."""
+    r"""Independent steps, $\prod_m P(z_m | x_m)$, each with a distribution over the same states."""
 
     states: tuple[str, ...]
     probabilities: Floats
-    """(steps, states); rows sum to one."""
+    """Probabilities of shape (steps, states); rows sum to one."""
     spans: Spans = ()
 
     def point_estimate(self) -> tuple[str, ...]:
-        """The most probable state of each step (MAP)."""
+        """Return the most probable state of each step (MAP)."""
         return tuple(self.states[state] for state in self.probabilities.argmax(axis=1))
 
     def entropy(self) -> float:
-        """Sum of the entropies of the steps."""
+        """Return the sum of the entropies of the steps."""
         return float(special.entr(self.probabilities).sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """A normal distribution of independent coordinates, as variational inference gives it."""
+    """Normal distribution with independent coordinates, as in variational inference."""
 
     mean: Floats
-    """(K,)."""
+    """Mean of shape (K,)."""
     variance: Floats
-    """(K,), positive."""
+    """Positive variances of shape (K,)."""
     spans: Spans = ()
 
     def point_estimate(self) -> Floats:
-        """The mean."""
+        """Return the mean."""
         return self.mean
 
     def entropy(self) -> float:
-        """Differential entropy in nats."""
+        """Return the differential entropy in nats."""
         return float(0.5 * np.log(2 * np.pi * np.e * self.variance).sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Dirichlet:
-    """A distribution over proportions."""
+    """Dirichlet distribution over proportions."""
 
     alpha: Floats
-    """(K,), positive."""
+    """Positive parameters of shape (K,)."""
     spans: Spans = ()
 
     def point_estimate(self) -> Floats:
-        """The mean; the mode lies on the border when an alpha is below one."""
+        """Return the mean; the mode is on the boundary if an alpha is below one."""
         mean: Floats = self.alpha / self.alpha.sum()
         return mean
 
     def entropy(self) -> float:
-        """Differential entropy in nats."""
+        """Return the differential entropy in nats."""
         normaliser = special.gammaln(self.alpha).sum() - special.gammaln(self.alpha.sum())
         return float(normaliser - ((self.alpha - 1) * dirichlet_expected_log(self.alpha)).sum())
 
 
 def dirichlet_expected_log(alpha: Floats) -> Floats:
-    """E[log z] of a Dirichlet, in closed form: draws underflow when an alpha is small."""
+    """Return E[log z] of a Dirichlet in closed form, because draws underflow for small alpha."""
     result: Floats = special.digamma(alpha) - special.digamma(alpha.sum())
     return result
 

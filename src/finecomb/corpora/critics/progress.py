@@ -1,4 +1,4 @@
-"""Progress of long work, for whoever wants to show it: nothing is shown unless a watcher is installed."""
+"""Progress of long-running work; nothing is shown unless a watcher is set."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Watcher = Callable[[Iterable[T], str, int | None], Iterable[T]]
-"""Passes items on unchanged; takes what is being done in words, and how many items there are where that is known."""
+"""Function that passes items through, given a description and the number of items, if known."""
 
 
-def _no_progress(items: Iterable[T], words: str, total: int | None) -> Iterable[T]:
+def _pass_items_through(items: Iterable[T], words: str, total: int | None) -> Iterable[T]:
     return items
 
 
-_watcher: ContextVar[Watcher[object]] = ContextVar("watcher", default=_no_progress)
+_watcher: ContextVar[Watcher[object]] = ContextVar("watcher", default=_pass_items_through)
 
 
-def track(items: Iterable[T], words: str, total: int | None = None) -> Iterator[T]:
-    """The same items, watched."""
+def track_progress(items: Iterable[T], words: str, total: int | None = None) -> Iterator[T]:
+    """Yield the items unchanged while the current watcher shows progress."""
     yield from _watcher.get()(items, words, total)  # type: ignore[misc]
 
 
 @contextlib.contextmanager
 def use_progress_watcher(watcher: Watcher[object]) -> Iterator[None]:
-    """Within, every `track` is shown by `watcher`."""
+    """Use `watcher` to show the progress of all `track_progress` calls within the context."""
     token = _watcher.set(watcher)
     try:
         yield

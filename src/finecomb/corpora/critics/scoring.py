@@ -1,4 +1,4 @@
-"""T(x) of many documents, spread out: batches of documents go to workers, and values come back in their order."""
+"""Parallel scoring of documents: workers score batches, and values are returned in document order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, flag_style, shorten
+from finecomb.core.errors import FinecombError, format_as_flag, shorten
+from finecomb.core.guarded_json import load_json
 from finecomb.core.records import Document
 from finecomb.corpora.critics.base import STATISTICS, Critic, CriticScores, DroppedDocument, Statistic
-from finecomb.corpora.critics.posteriors import Floats, Posterior, Z
+from finecomb.corpora.critics.posteriors import Posterior, Z
 from finecomb.corpora.critics.priors import ProjectionError
 from finecomb.corpora.critics.storage import state_digest
 from finecomb.corpora.critics.vocabulary import word_count
@@ -27,9 +28,9 @@ from finecomb.version import __version__
 _FAMILIARITY_POOL_SIZE, _FAMILIARITY_SAMPLE_SIZE = (
     1000,
     200,
-)  # of the first documents that are scored, so many tell whether the critic knows their words
-_FAILURE_PREFIX = "set aside: "
-_COLUMNS = {
+)  # for the share of known words: number of documents to sample from, and sample size
+_FAILURE_PREFIX = "set aside: "  # separates failures of the critic from documents that it cannot project
+_SCORE_COLUMNS = {
     "id": pl.String,
     "problem": pl.String,
     "value": pl.Float64,
@@ -47,19 +48,25 @@ def score_documents(
     cluster: str = "",
     spread: Executor | None = None,
 ) -> CriticScores:
-    """T(x) of every document; what cannot be projected or has no finite value is listed with its reason.
+    """Score documents by T(x); those that cannot be projected or have no finite value are listed with reasons.
 
-    `cluster` names the document meta, e.g. `prompt`, by which documents belong together; one that lacks it stands for
-    itself. Documents are projected as `spread` says. It is an error if the critic breaks down at every document.
+    `cluster` names a meta field, e.g. `prompt`, that groups documents; a document without it is its own cluster. Raises
+    an error if the critic fails on every document.
     """
     spread, scoring = spread or Executor(), DocumentScoring(critic, statistic or critic.statistic, cluster)
     run = spread.start_run(scoring, scoring.tables_for_lost_row, scoring.cache_key() if spread.is_resumable else "")
     first: list[Document] = []
-    for _ in run.run_partitions(document_batches(_remember_first(documents, first), critic.batch)):
+    for _ in run.run_partitions(document_batches(_keep_first_documents(documents, first), critic.batch)):
         pass
-    table = run.table("scores").collect() if run.names else pl.DataFrame(schema=_COLUMNS)
-    _raise_if_all_failed(table, critic)
+    table = run.result_table("scores").collect() if run.names else pl.DataFrame(schema=_SCORE_COLUMNS)
+    # Raise an error if the critic fails on every document, since the cause is then not in the documents
+    if len(table) and (table["problem"].str.starts_with(_FAILURE_PREFIX).fill_null(False)).all():
+        reason = table["problem"][0].removeprefix(_FAILURE_PREFIX)
+        raise FinecombError(f"the {critic.name} critic failed on every document: {reason}")
     scored, unscored = table.filter(pl.col("problem").is_null()), table.filter(pl.col("problem").is_not_null())
+    scored_ids = set(scored["id"].head(_FAMILIARITY_POOL_SIZE))
+    sample = [document for document in first if document.id in scored_ids][:_FAMILIARITY_SAMPLE_SIZE]
+    known_shares = [critic.known_word_share(document) for document in sample]
     return CriticScores(
         critic=critic.name,
         statistic=scoring.statistic,
@@ -71,12 +78,12 @@ def score_documents(
         points=tuple(map(point_from_json, scored["point"])),
         dropped=tuple(DroppedDocument(*row) for row in unscored.select("id", "problem").iter_rows()),
         clusters=tuple(scored["cluster"]) if cluster else (),
-        familiarity=_familiarity(critic, first, set(scored["id"].head(_FAMILIARITY_POOL_SIZE))),
+        familiarity=float(np.median(known_shares)) if known_shares else math.nan,
     )
 
 
-def _remember_first(documents: Iterable[Document], first: list[Document]) -> Iterator[Document]:
-    """The same documents; the first thousand are noted on the way."""
+def _keep_first_documents(documents: Iterable[Document], first: list[Document]) -> Iterator[Document]:
+    """Yield all documents, and append the first few to the list `first`."""
     for document in documents:
         if len(first) < _FAMILIARITY_POOL_SIZE:
             first.append(document)
@@ -84,37 +91,23 @@ def _remember_first(documents: Iterable[Document], first: list[Document]) -> Ite
 
 
 def document_batches(documents: Iterable[Document], size: int) -> Iterator[pl.DataFrame]:
-    """Documents as frames of `size` rows."""
+    """Yield documents as frames of `size` rows."""
     source = iter(documents)
     while batch := list(itertools.islice(source, size)):
-        yield frames.build_frame(frames.DOCUMENTS, map(frames.document_row, batch))
+        yield frames.build_frame(frames.DOCUMENT_COLUMNS, map(frames.document_row, batch))
 
 
 def critic_identity(critic: Critic) -> str:
-    """The same for critics that say the same; never the same for a critic without a state."""
+    """Return a digest that is the same for equal critics; a critic that cannot be saved gets a unique one."""
     try:
         return state_digest(critic)
-    except FinecombError:  # it cannot be saved, so a later run cannot tell that it is the same
+    except FinecombError:  # a later run cannot recognise a critic that cannot be saved
         return uuid.uuid4().hex
-
-
-def _familiarity(critic: Critic, documents: Sequence[Document], scored: set[str]) -> float:
-    """The median share of words that the critic knows, of the first documents that have a score."""
-    sample = itertools.islice((document for document in documents if document.id in scored), _FAMILIARITY_SAMPLE_SIZE)
-    shares = [critic.familiarity(document) for document in sample]
-    return float(np.median(shares)) if shares else math.nan
-
-
-def _raise_if_all_failed(table: pl.DataFrame, critic: Critic) -> None:
-    """Where the critic breaks down at every document, the fault is not in the documents."""
-    if len(table) and (table["problem"].str.starts_with(_FAILURE_PREFIX).fill_null(False)).all():
-        reason = table["problem"][0].removeprefix(_FAILURE_PREFIX)
-        raise FinecombError(f"the {critic.name} critic failed at every document: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentScoring:
-    """A critic as work that can be sent to other processes."""
+    """Task for worker processes: score documents with a critic."""
 
     critic: Critic
     statistic: Statistic
@@ -122,39 +115,45 @@ class DocumentScoring:
 
     @property
     def uses_all_cores(self) -> bool:
-        """As its critic."""
+        """True if the critic itself uses all cores."""
         return self.critic.uses_all_cores
 
     def cache_key(self) -> str:
-        """All that a document's score depends on beside the document."""
+        """Return a cache key for everything that a document's score depends on, except the document itself."""
         return "\x1f".join(["criticize", critic_identity(self.critic), self.statistic, self.cluster, __version__])
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
-        """The scores of a batch; a document at which the critic breaks down is set aside with the reason."""
+        """Score a batch; a document that the critic fails on is recorded with the reason."""
         documents = list(frames.iter_documents(rows))
         try:
-            return _table([self._row(*pair) for pair in self.critic.project_all(documents)])
+            return _score_table([self._score_row(*pair) for pair in self.critic.project_all(documents)])
         except FinecombError:
-            raise  # what a critic needs and does not have is no document's fault
-        except Exception:  # whatever a critic may raise; each document alone tells which one it was
-            return _table([self._score_single_document(document) for document in documents])
+            raise  # a missing requirement of the critic is not the fault of a document
+        except Exception:  # critics can raise anything; scoring documents one by one shows which one failed
+            scored: list[tuple[Any, ...]] = []
+            for document in documents:
+                try:
+                    ((_, posterior),) = self.critic.project_all([document])
+                    scored.append(self._score_row(document, posterior))
+                except FinecombError:
+                    raise
+                except Exception as error:  # record the failure so that the other documents are still scored
+                    reason = f"{_FAILURE_PREFIX}{type(error).__name__}: {shorten(str(error), 200)}"
+                    scored.append(_problem_row(document.id, reason))
+            return _score_table(scored)
 
-    def _score_single_document(self, document: Document) -> tuple[Any, ...]:
-        try:
-            ((_, posterior),) = self.critic.project_all([document])
-            return self._row(document, posterior)
-        except FinecombError:
-            raise
-        except Exception as error:  # set aside, so that one document does not keep the others from being scored
-            return _problem_row(document.id, f"{_FAILURE_PREFIX}{type(error).__name__}: {shorten(str(error), 200)}")
-
-    def _row(self, document: Document, posterior: Posterior | ProjectionError) -> tuple[Any, ...]:
+    def _score_row(self, document: Document, posterior: Posterior | ProjectionError) -> tuple[Any, ...]:
         try:
             if isinstance(posterior, ProjectionError):
                 raise posterior
-            terms = _require_finite(STATISTICS[self.statistic](self.critic, posterior), self.statistic)
+            terms = STATISTICS[self.statistic](self.critic, posterior)
+            if np.isnan(terms).any():
+                raise ProjectionError(f"the {self.statistic} is undefined (NaN) under the critic's posterior")
+            if np.isinf(terms).any():
+                raise ProjectionError("a step has probability 0 under the prior; use smoothing")
         except ProjectionError as error:
-            return _problem_row(document.id, error.text(flag_style))  # reasons are data, the same for every client
+            # reasons are data and must not depend on the client
+            return _problem_row(document.id, error.format_message(format_as_flag))
         length = len(terms) if self.critic.discrete else word_count(document.text)
         group = str(document.meta.get(self.cluster, f"document {document.id}")) if self.cluster else None
         return (
@@ -168,31 +167,23 @@ class DocumentScoring:
         )
 
     def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
-        """The result for a document that no process survived."""
-        return _table([_problem_row(row["id"][0], f"{_FAILURE_PREFIX}{reason}")])
+        """Return the result for a document whose worker process died."""
+        return _score_table([_problem_row(row["id"][0], f"{_FAILURE_PREFIX}{reason}")])
 
 
 def _problem_row(id: str, reason: str) -> tuple[Any, ...]:
     return id, reason, None, None, None, None, None
 
 
-def _table(rows: Sequence[tuple[Any, ...]]) -> Tables:
-    return {"scores": pl.DataFrame(rows, _COLUMNS, orient="row")}
+def _score_table(rows: Sequence[tuple[Any, ...]]) -> Tables:
+    return {"scores": pl.DataFrame(rows, _SCORE_COLUMNS, orient="row")}
 
 
-def _require_finite(terms: Floats, statistic: Statistic) -> Floats:
-    if np.isnan(terms).any():
-        raise ProjectionError(f"its {statistic} is not a number: the critic's posterior does not define it")
-    if np.isinf(terms).any():
-        raise ProjectionError("a step has probability 0 under the prior; smooth it")
-    return terms
-
-
-# --- z as text ---------------------------------------------------------------------------------------------------
+# --- z as JSON ---------------------------------------------------------------------------------------------------
 
 
 def point_to_json(z: Z) -> str:
-    """A z as JSON from which `point_from_json` makes the same again, to the last bit.
+    """Serialise z as JSON, from which `point_from_json` restores it exactly.
 
     >>> point_from_json(point_to_json((("she", 1), "it")))
     (('she', 1), 'it')
@@ -201,8 +192,8 @@ def point_to_json(z: Z) -> str:
 
 
 def point_from_json(text: str) -> Z:
-    """The z of a text by `point_to_json`."""
-    return _from_json_value(json.loads(text))
+    """Restore z from the output of `point_to_json`."""
+    return _from_json_value(load_json(text))
 
 
 def _to_json_value(z: Any) -> Any:
@@ -218,8 +209,8 @@ def _to_json_value(z: Any) -> Any:
         case str() | int() | float() | None:
             return z
     raise FinecombError(
-        f"a state of type {type(z).__name__} cannot be written down; a critic's z is made of strings, numbers, tuples, "
-        "lists and arrays"
+        f"a state of type {type(z).__name__} cannot be saved; z must consist of strings, numbers, tuples, lists and "
+        "arrays"
     )
 
 

@@ -1,7 +1,7 @@
-"""Section titles made comparable: lower case, without numbers, each word in the singular and in one spelling.
+"""Normalisation of section titles: lower case, no numbers, singular words and consistent spelling.
 
-Deng et al. (2022), Appendix E, lemmatise with WordNet's nouns. These rules need no dictionary: they know the usual
-English plurals and the endings that only look like one.
+Deng et al. (2022), Appendix E, lemmatise with WordNet's nouns. These rules need no dictionary; they cover regular
+English plurals, and endings that only look like plurals.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import re
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_SPELLINGS = {
+_PREFERRED_SPELLINGS = {
     "acknowledgement": "acknowledgment",
     "analyse": "analysis",
     "behaviour": "behavior",
@@ -49,18 +49,18 @@ _IRREGULAR_SINGULARS = {
     "women": "woman",
 }
 _USE_PLURAL_ENDINGS = ("auses", "ouses", "fuses", "abuses", "excuses", "muses", "reuses")
-"""Plurals of -use: causes, houses; other words in -uses are those of -us, as viruses."""
+"""Plural endings of words in -use (causes, houses); other plurals in -uses come from words in -us (viruses)."""
 _NON_PLURAL_ENDINGS = ("ss", "us", "is", "ics", "'s", "’s")
-"""Endings in s that are no plural."""
+"""Endings in s that are not plurals."""
 _IE_WORDS = {"calorie", "cookie", "genie", "lie", "movie", "pie", "rookie", "selfie", "tie", "zombie"}
-"""Words whose plural in -ies does not come from -y."""
-_PLURALS = (
+"""Words in -ie, whose plural ends in -ies like that of words in -y."""
+_PLURAL_ENDINGS = (
     ("uses", "us"), ("ies", "y"), ("sses", "ss"), ("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zes", "z"), ("s", ""),
 )  # fmt: skip
 
 
 def normalise_title(title: str) -> str:
-    """A title as a section type.
+    """Return the section type of a title.
 
     >>> normalise_title("2.1 Materials and Methods"), normalise_title("Acknowledgements"), normalise_title("SEE ALSO")
     ('material and method', 'acknowledgment', 'see also')
@@ -71,7 +71,7 @@ def normalise_title(title: str) -> str:
 @functools.lru_cache(maxsize=65_536)
 def _normalise_word(word: str) -> str:
     singular = _singularise(word)
-    return _SPELLINGS.get(singular, singular)
+    return _PREFERRED_SPELLINGS.get(singular, singular)
 
 
 def _singularise(word: str) -> str:
@@ -81,7 +81,7 @@ def _singularise(word: str) -> str:
         return word
     if word[:-1] in _IE_WORDS or word.endswith(_USE_PLURAL_ENDINGS):
         return word[:-1]
-    for plural, singular in _PLURALS:
+    for plural, singular in _PLURAL_ENDINGS:
         if word.endswith(plural) and len(word) - len(plural) >= 2:
             return word[: -len(plural)] + singular
     return word

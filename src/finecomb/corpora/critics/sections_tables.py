@@ -1,4 +1,4 @@
-"""Tables of the sections critic: data, transition errors, organisations, and differences of transitions.
+"""Tables of the sections critic: data, transition errors, section sequences and transition differences.
 
 Deng et al. (2022): Tables 11, 12 and 18, Figure 4.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics.base import CriticScores
 from finecomb.corpora.critics.priors import BEGIN, END, Markov, transition_counts
 
-REAL = "real"
-ERROR_PROBABILITY = 0.01
-"""Table 12: a transition less probable than this under the critic is an error."""
+REAL_SYSTEM = "real"
+MAX_ERROR_PROBABILITY = 0.01
+"""Probability under the critic below which a transition counts as an error (Table 12)."""
 
 
-def data_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, int]]]]) -> dict[str, Any]:
-    """Table 11 of the documents that a critic is fitted on; section lengths in words between spaces."""
+def section_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, int]]]]) -> dict[str, Any]:
+    """Return Table 11 for the fitting documents, with section lengths in whitespace-separated words."""
     lengths = [len(document.text[start:end].split()) for document, sections in corpus for _, start, end in sections]
     return {
         "documents": len(corpus),
@@ -34,24 +34,12 @@ def data_statistics(corpus: Sequence[tuple[Document, Sequence[tuple[str, int, in
     }
 
 
-def tables(
-    prior: Markov, facts: Mapping[str, Any], real: CriticScores, systems: Mapping[str, CriticScores]
-) -> dict[str, pl.DataFrame]:
-    """All tables by name."""
-    everybody = {REAL: real, **systems}
-    return {
-        "data": pl.DataFrame([dict(facts)]),
-        "transition-errors": pl.concat(transition_errors(prior, name, scores) for name, scores in everybody.items()),
-        "organisations": pl.concat(organisations(name, scores) for name, scores in everybody.items()),
-    }
-
-
 def transition_errors(
-    prior: Markov, system: str, scores: CriticScores, below: float = ERROR_PROBABILITY, top: int = 5
+    prior: Markov, system: str, scores: CriticScores, below: float = MAX_ERROR_PROBABILITY, top: int = 5
 ) -> pl.DataFrame:
-    """Table 12: the commonest transitions with P < `below`, in per cent of all, then all of them and repetitions.
+    """Return Table 12: the most frequent transitions with P < `below`, as percentages of all transitions.
 
-    The last two rows are the total, and how many of the errors are a section followed by its like.
+    The last two rows are the total, and the share of errors in which a section repeats its type.
     """
     counts = Counter(pair for pair in _transitions(scores) if {*pair} <= {BEGIN, END, *prior.states})
     total = sum(counts.values())
@@ -80,8 +68,8 @@ def _transition_probability(prior: Markov, pair: tuple[str, str]) -> float:
     return float(np.exp(prior.log_transitions[row, column]))
 
 
-def organisations(system: str, scores: CriticScores, top: int = 10) -> pl.DataFrame:
-    """The commonest whole sequences of section types, with their share and their T(x) per transition."""
+def frequent_section_sequences(system: str, scores: CriticScores, top: int = 10) -> pl.DataFrame:
+    """Return the most frequent sequences of section types, with their share and T(x) per transition."""
     rate = dict(zip(scores.points, scores.values_per_step, strict=True))
     counts = Counter(scores.points)
     ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:top]
@@ -93,30 +81,32 @@ def organisations(system: str, scores: CriticScores, top: int = 10) -> pl.DataFr
 
 
 def mean_section_order(real: CriticScores) -> list[str]:
-    """Section types by where they stand in real documents, on average."""
-    places: dict[str, list[float]] = {}
+    """Return section types sorted by their mean position in real documents."""
+    positions_by_type: dict[str, list[float]] = {}
     for path in real.points:
-        for at, state in enumerate(path):
-            places.setdefault(state, []).append(at / len(path))
-    return sorted(places, key=lambda state: float(np.mean(places[state])))
+        for position, state in enumerate(path):
+            positions_by_type.setdefault(state, []).append(position / len(path))
+    return sorted(positions_by_type, key=lambda state: float(np.mean(positions_by_type[state])))
 
 
 TransitionChange = tuple[str, str, float, float]
-"""From, to, P generated - P real, P of the critic."""
-_MIN_TRANSITIONS = 10  # of a section type on both sides, before its successors are compared
+"""Transition: from, to, P in generated minus P in real documents, and P under the critic."""
+_MIN_TRANSITIONS = 10  # minimum per section type and side for comparing its successors
 
 
 def transition_differences(
     prior: Markov, real: CriticScores, generated: CriticScores, top: int = 20
 ) -> list[TransitionChange]:
-    """Transitions among the `top` commonest real section types: from, to, P generated - P real, P of the critic.
+    """Return the differences in transitions between the `top` section types of real documents.
 
-    The largest difference comes first; types that either side has too rarely are left out.
+    Rows are sorted by absolute difference; types that are too rare on either side are omitted.
     """
     counts = [transition_counts(side.points, prior.states) for side in (generated, real)]
     fewest = np.minimum(*(table.sum(axis=1)[1:] for table in counts))
     common = [
-        at for at in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top] if fewest[at] >= _MIN_TRANSITIONS
+        state
+        for state in np.argsort(-counts[1].sum(axis=1)[1:], kind="stable")[:top]
+        if fewest[state] >= _MIN_TRANSITIONS
     ]
     shares = [table[1:] / np.maximum(table[1:].sum(axis=1, keepdims=True), 1) for table in counts]
     critic = np.exp(prior.log_transitions[1:])

@@ -1,13 +1,10 @@
-"""Which critics there are, and fitted critics in a folder: JSON and arrays, never pickle."""
+"""Registry of critics, and fitted critics saved in a folder as JSON and arrays, without pickle."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import json
-import sys
-import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -16,62 +13,57 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
+from finecomb.core.guarded_json import load_json
 from finecomb.core.moved_modules import current_location
 from finecomb.corpora.critics.base import Critic
+from finecomb.engine.guarded_files import load_arrays
+from finecomb.engine.user_code import import_user_code
+from finecomb.plugins import Registry
 from finecomb.version import __version__
 
-CRITICS: dict[str, str] = {
-    "sections": "finecomb.corpora.critics.sections:Sections",
-    "coreference": "finecomb.corpora.critics.coreference:Coreference",
-    "topics": "finecomb.corpora.critics.topics:Topics",
-    "languages": "finecomb.corpora.critics.languages:Languages",
-    "own": "finecomb.corpora.critics.custom_critic:CustomCritic",
-}
-"""Shipped critics by name; a user's own is named `module:Class` in the same way, or is `own` with a function."""
+CRITICS = Registry[type[Critic]](
+    "critics",
+    Critic,
+    {
+        "sections": "finecomb.corpora.critics.sections:Sections",
+        "coreference": "finecomb.corpora.critics.coreference:Coreference",
+        "topics": "finecomb.corpora.critics.topics:Topics",
+        "languages": "finecomb.corpora.critics.languages:Languages",
+        "own": "finecomb.corpora.critics.custom_critic:CustomCritic",
+    },
+    holds_classes=True,
+)
+"""Critic classes by name. Users name their own critic `module:Class`, or use `own` with a function."""
 
 
 def critic_class(name: str) -> type[Critic]:
-    """The critic called `name`, one of the shipped ones or `module:Class`."""
-    kind = import_attribute(CRITICS.get(name, name), name)
+    """Return the critic class `name`, registered or `module:Class`."""
+    kind = CRITICS[name] if name in CRITICS else import_attribute(name, name)
     if not (inspect.isclass(kind) and issubclass(kind, Critic)):
         raise ParameterError(
-            f"{param('critic', name)}: is no critic; a critic is a subclass of finecomb.corpora.critics.Critic",
+            f"{param('critic', name)} is not a critic; expected a subclass of finecomb.corpora.critics.Critic",
             parameter="critic",
         )
     return kind
 
 
 def import_attribute(place: str, name: str) -> Any:
-    """What `module:attribute` names, looked for in the current folder too."""
+    """Import the attribute that `place` names as `module:attribute`, installed or in a path that the user allowed."""
     module, colon, attribute = place.partition(":")
     if not colon:
-        raise FinecombError(
-            f"no critic is called {name!r}{did_you_mean(name, CRITICS)}; your own is named module:Class"
-        )
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        current_module, current_name = current_location(module, attribute)
-        return getattr(importlib.import_module(current_module), current_name)
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            f"{param('critic', name)}: there is no module {error.name!r} here or installed", parameter="critic"
-        ) from None
-    except AttributeError:
-        raise ParameterError(
-            f"{param('critic', name)}: {module} has nothing called {attribute!r}", parameter="critic"
-        ) from None
+        raise FinecombError(f"unknown critic {name!r}{did_you_mean(name, [*CRITICS, 'module:Class'])}")
+    return import_user_code(*current_location(module, attribute), "critic", name)
 
 
-def option_names(fit: Callable[..., Any]) -> list[str]:
-    """Names of the options that a critic is fitted with: what follows the documents and the random numbers."""
+def fit_option_names(fit: Callable[..., Any]) -> list[str]:
+    """Return the names of a critic's fit options, the parameters after the documents and the generator."""
     parameters = list(inspect.signature(fit).parameters)
     return parameters[parameters.index("rng") + 1 :]
 
 
 def parse_fit_options(fit: Callable[..., Any], given: Mapping[str, object], name: str) -> dict[str, Any]:
-    """Options by name as `fit` wants them, text from the command line turned into its types."""
-    options = option_names(fit)
+    """Return options converted to the types that `fit` declares, e.g. from command-line strings."""
+    options = fit_option_names(fit)
     hints = get_type_hints(fit)
     checked = {}
     for option, value in given.items():
@@ -101,44 +93,47 @@ def save(critic: Critic, folder: Path) -> None:
 
 
 def registered_name(critic: Critic) -> str:
-    """The name of a critic's class among the registered ones, or `module:Class`."""
+    """Return the registered name of a critic's class, or `module:Class`."""
     kind = type(critic)
-    place = f"{kind.__module__}:{kind.__qualname__}"
-    return {registered: name for name, registered in CRITICS.items()}.get(place, place)
+    name = getattr(kind, "name", "")
+    is_registered = name in CRITICS and CRITICS[name] is kind
+    return name if is_registered else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def required_user_code(critic: Critic) -> list[str]:
-    """Names of the user's code without which a saved critic is not loaded again."""
+    """Return the names of user code that loading this critic requires."""
     name = registered_name(critic)
     return [*([] if name in CRITICS else [name]), *critic.user_code_in_state(critic.state())]
 
 
 def load(folder: Path, code: Collection[str] = ()) -> Critic:
-    """The critic that `save` wrote.
+    """Load a critic written by `save`.
 
-    A folder is data, and nothing it names is imported: only registered critics are made from it. A critic that needs
-    your own code (a class, a function, a resolver, an encoder) is made only if you name that code in `code`, each time.
+    A folder is data: nothing it names is imported, except built-in critics and those of plugins. A critic that needs
+    your own code (a class, a function, a resolver, an encoder) is loaded only if you list that code in `code`, each
+    time.
     """
     try:
-        head = json.loads((folder / "critic.json").read_text(encoding="utf-8"))
+        head = load_json((folder / "critic.json").read_text(encoding="utf-8"))
         name, state = str(head["critic"]), head["state"]
         _reject_unlisted_code([name] if name not in CRITICS else [], code, folder)
         kind = critic_class(name)
         _reject_unlisted_code(kind.user_code_in_state(state), code, folder)
-        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            arrays = dict(stored)
+        arrays = load_arrays(folder / "arrays.npz")
         critic = kind.from_state(_restore_arrays(state, arrays))
-        object.__setattr__(critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ()))))  # critics may be frozen
+        object.__setattr__(
+            critic, "fitted_on", frozenset(map(str, head.get("fitted_on", ())))
+        )  # critics may be frozen dataclasses
         object.__setattr__(critic, "usual_surprises", tuple(map(float, head.get("usual_surprises", ()))))
         return critic
     except FinecombError:
-        raise  # a ParameterError is a ValueError too
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise FinecombError(f"{folder}: holds no fitted critic that can be read ({error}); fit it again") from None
+        raise  # includes ParameterError, which is also a ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FinecombError(f"{folder}: cannot be read as a saved critic ({error}); fit and save it again") from None
 
 
 def state_digest(critic: Critic) -> str:
-    """Of all that a critic would be stored as: two critics that have it in common say the same."""
+    """Return a digest of a critic's saved form; critics with the same digest give the same scores."""
     arrays: dict[str, Any] = {}
     state = _extract_arrays(critic.state(), "", arrays)
     digest = hashlib.blake2b(json.dumps([registered_name(critic), state], sort_keys=True).encode(), digest_size=16)
@@ -149,24 +144,24 @@ def state_digest(critic: Critic) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Of the files of a saved critic; empty where there are none."""
+    """Return a digest of the files of a saved critic, or an empty string if there are no files."""
     files = [folder / name for name in ("critic.json", "arrays.npz")]
     content = b"".join(file.read_bytes() for file in files if file.is_file())
     return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
 
 
 def _reject_unlisted_code(names: Iterable[str], allowed: Collection[str], folder: Path) -> None:
-    """Refuse a folder that names code which the user did not name too."""
+    """Reject a critic's folder if it names user code that the user has not listed as allowed."""
     for name in names:
         if name not in allowed:
             raise FinecombError(
-                f"{folder}: names {name!r} as its code, and a folder's word is not enough to run it; if that is code "
-                f"of yours, say {param('code', name)}"
+                f"{folder}: the critic runs the code {name!r}, which needs your consent; if you trust it, pass "
+                f"{param('code', name)}"
             )
 
 
 def _extract_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
-    """The same with every array set aside under its path and a note of it in its place."""
+    """Return the value with each array replaced by a reference, and collect the arrays by path."""
     match value:
         case np.ndarray():
             arrays[path] = value
@@ -174,7 +169,7 @@ def _extract_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
         case dict():
             return {key: _extract_arrays(item, f"{path}.{key}".lstrip("."), arrays) for key, item in value.items()}
         case list() | tuple():
-            return [_extract_arrays(item, f"{path}.{at}".lstrip("."), arrays) for at, item in enumerate(value)]
+            return [_extract_arrays(item, f"{path}.{index}".lstrip("."), arrays) for index, item in enumerate(value)]
     return value
 
 

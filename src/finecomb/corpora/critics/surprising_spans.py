@@ -1,114 +1,103 @@
-"""Where in a text a critic is surprised: spans with nats, for every critic, and how usual they are in real texts.
+"""Surprising spans of a text under any critic, in nats, calibrated on real texts.
 
-A critic whose steps have a place in the text gives the nats of each step. One that reads a text as a whole leaves each
-sentence out: critics of words (topics, languages) then say how much likelier the sentence is in any text than beside
-the rest of this one, and others (your own vectors) by how much T(x) falls without it.
+If a critic's steps have positions in the text, each step has its own surprise. Otherwise each sentence is left out in
+turn. Critics with word models (topics, languages) compare the sentence's probability in any text with its probability
+given the rest of this text. Others (custom critics of vectors) measure how much T(x) falls without the sentence.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from finecomb.core.records import Document
-from finecomb.core.sentences import sentences
-from finecomb.corpora.critics.base import STATISTICS, Critic, StateStep, state_steps
+from finecomb.core.sentences import sentence_offsets
+from finecomb.corpora.critics.base import STATISTICS, Critic, state_steps
 from finecomb.corpora.critics.posteriors import Floats, Posterior
 from finecomb.corpora.critics.priors import ProjectionError
 
 MAX_STORED_SURPRISES = 2000
-"""So many surprises of real texts are kept at most, evenly spread over all."""
+"""Maximum number of surprise values of real texts to store, evenly spaced over the sorted values."""
 
-_NATS_TOLERANCE = 1e-9  # nats that differ by rounding only are equal
+_NATS_TOLERANCE = 1e-9  # differences below this are rounding errors
 
 CriticT = TypeVar("CriticT", bound=Critic)
 
 
 class Surprise(NamedTuple):
-    """A span of a text that a critic did not expect."""
+    """Span of a text that a critic did not expect."""
 
     start: int
     end: int
     nats: float
-    """-log P of the step, or how badly the sentence fits the rest; negative where it fits well."""
+    """-log P of the step, or how badly a sentence fits the rest of the text; negative if it fits well."""
     state: str
-    """What the critic reads there; empty for a sentence that was left out."""
+    """State that the critic assigns; empty for a left-out sentence."""
     expected: str
-    """What it would have expected most; empty where it cannot say."""
+    """Most probable state; empty if not available."""
 
 
 def find_surprises(critic: Critic, document: Document) -> list[Surprise]:
-    """Every span of a document with its nats, in text order; raises `ProjectionError` where there is no posterior."""
+    """Return all spans of a document with their surprise, in text order; raise `ProjectionError` if impossible."""
     posterior = critic.project(document)
-    if posterior.spans:
-        return [
-            _surprise_from_step(step)
-            for step in state_steps(critic, document)
-            if step.start is not None and step.text.strip()
-        ]
-    return list(_leave_one_out_surprises(critic, document, posterior))
-
-
-def _surprise_from_step(step: StateStep) -> Surprise:
-    start, end = step.start or 0, step.end or 0
-    bare = step.text.strip()
-    start += step.text.index(bare)
-    return Surprise(start, min(end, start + len(bare)), step.nll, step.state, step.likeliest)
+    if not posterior.spans:
+        return list(_leave_one_out_surprises(critic, document, posterior))
+    surprises: list[Surprise] = []
+    for step in state_steps(critic, document):
+        if step.start is not None and (stripped := step.text.strip()):
+            start = step.start + step.text.index(stripped)
+            end = min(step.end or 0, start + len(stripped))
+            surprises.append(Surprise(start, end, step.nll, step.state, step.likeliest))
+    return surprises
 
 
 def _leave_one_out_surprises(critic: Critic, document: Document, posterior: Posterior) -> Iterator[Surprise]:
-    """Each sentence with how badly it fits the rest; nothing for a text of one sentence."""
-    places = [(int(start), int(end)) for start, end in sentences(document.text)]
-    if len(places) < 2:
+    """Yield each sentence with a measure of how badly it fits the rest of the text; nothing if it is the only one."""
+    offsets = [(int(start), int(end)) for start, end in sentence_offsets(document.text)]
+    if len(offsets) < 2:
         return
-    shorter = [_remove_span(document, start, end) for start, end in places]
-    for (start, end), (_, rest) in zip(places, critic.project_all(shorter), strict=True):
-        if isinstance(rest, ProjectionError):
+    shorter = [
+        document.model_copy(update={"text": document.text[:start] + document.text[end:], "segments": ()})
+        for start, end in offsets
+    ]
+    for (start, end), (_, rest_posterior) in zip(offsets, critic.project_all(shorter), strict=True):
+        if isinstance(rest_posterior, ProjectionError):
             continue
-        nats = _sentence_misfit(critic, document.text[start:end], posterior, rest)
+        sentence = document.text[start:end]
+        beside_rest, anywhere = critic.word_log_probs(sentence, rest_posterior), critic.word_log_probs(sentence, None)
+        if beside_rest is None or anywhere is None:
+            nats = _total_nats(critic, posterior) - _total_nats(critic, rest_posterior)
+        else:
+            nats = float(anywhere.sum() - beside_rest.sum())
         if np.isfinite(nats):
             yield Surprise(start, end, nats, "", "")
-
-
-def _sentence_misfit(critic: Critic, sentence: str, whole: Posterior, rest: Posterior) -> float:
-    """log P(sentence) in any text less log P(sentence | rest), or by how much T(x) falls without the sentence."""
-    beside_rest, anywhere = critic.word_log_probs(sentence, rest), critic.word_log_probs(sentence, None)
-    if beside_rest is None or anywhere is None:
-        return _total_nats(critic, whole) - _total_nats(critic, rest)
-    return float(anywhere.sum() - beside_rest.sum())
-
-
-def _remove_span(document: Document, start: int, end: int) -> Document:
-    return document.model_copy(update={"text": document.text[:start] + document.text[end:], "segments": ()})
 
 
 def _total_nats(critic: Critic, posterior: Posterior) -> float:
     return float(STATISTICS[critic.statistic](critic, posterior).sum())
 
 
-# --- how usual a surprise is -------------------------------------------------------------------------------------
+# --- calibration on real texts -----------------------------------------------------------------------------------
 
 
 def calibrate_surprises(critic: CriticT, held_out: Iterable[Document]) -> CriticT:
-    """The critic, with the surprises of real documents that it was not fitted on; saving keeps them."""
-    nats = np.sort([surprise.nats for document in held_out for surprise in _surprises_or_empty(critic, document)])
+    """Store the surprise values of held-out real documents in a critic, which saves them, and return the critic."""
+    found: list[Surprise] = []
+    for document in held_out:
+        with contextlib.suppress(ProjectionError):
+            found += find_surprises(critic, document)
+    nats = np.sort([surprise.nats for surprise in found])
     if len(nats) > MAX_STORED_SURPRISES:
         nats = nats[np.linspace(0, len(nats) - 1, MAX_STORED_SURPRISES).round().astype(int)]
-    object.__setattr__(critic, "usual_surprises", tuple(nats.tolist()))  # critics may be frozen
+    object.__setattr__(critic, "usual_surprises", tuple(nats.tolist()))  # critics may be frozen dataclasses
     return critic
 
 
-def _surprises_or_empty(critic: Critic, document: Document) -> Sequence[Surprise]:
-    try:
-        return find_surprises(critic, document)
-    except ProjectionError:
-        return ()
-
-
 def conformal_p_values(critic: Critic, nats: Sequence[float]) -> Floats:
-    """For each surprise the share of real spans, itself among them, that surprise as much (a conformal p-value)."""
+    """Return conformal p-values: the share of real spans, and the span itself, that are at least as surprising."""
     usual = np.array(critic.usual_surprises)
     as_large = len(usual) - np.searchsorted(usual, np.asarray(nats, dtype=np.float64) - _NATS_TOLERANCE, side="left")
     shares: Floats = (1 + as_large) / (1 + len(usual))

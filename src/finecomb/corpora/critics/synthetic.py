@@ -1,7 +1,7 @@
-"""A process whose structure is known, models of it, and the exact critic (Deng et al. 2022, section 3 and App. D).
+"""Synthetic process with known structure, its models, and the exact critic (Deng et al. 2022, section 3 and App. D).
 
-A text is a chain of M hidden states, each of which spells one of its own segments: letters and an end symbol, here a
-space. Since no two states share a segment, looking segments up gives the states back without error.
+A text is a chain of M hidden states, each of which emits one of its own segments: letters and an end symbol, here a
+space. No two states share a segment, so a lookup recovers the states without error.
 """
 
 from __future__ import annotations
@@ -23,46 +23,49 @@ from finecomb.corpora.critics.base import CriticScores, Ints, PriorCritic, laten
 from finecomb.corpora.critics.ngrams import KneserNeyModel
 from finecomb.corpora.critics.posteriors import Floats, PointPosterior, Posterior
 from finecomb.corpora.critics.priors import Markov, ProjectionError
-from finecomb.corpora.critics.progress import track
+from finecomb.corpora.critics.progress import track_progress
 from finecomb.corpora.critics.scoring import score_documents
 
 LETTERS = string.ascii_letters
 STOP_TOKEN = len(LETTERS)  # the token that ends a segment
 INVALID_STATE = ""
-"""The state of a segment that the process never spells."""
+"""State of a segment that the process never emits."""
 _ASCII_CODES = np.frombuffer((LETTERS + " ").encode(), np.uint8)
 
 
 @dataclass(frozen=True)
 class SyntheticProcess:
-    """P_data: a Markov chain of states without an end, and segments of which each belongs to one state."""
+    """P_data: a Markov chain of states without an end state, and segments that each belong to one state."""
 
     log_transitions: Floats
-    """(1 + states, states): from the begin state or a state."""
+    """Log probabilities of transitions from the begin state or a state to a state, shape (1 + states, states)."""
     segments: tuple[str, ...]
     owner: Ints
-    """(segments,): the state that spells each."""
+    """Number of the state that emits each segment, shape (segments,)."""
     log_emissions: Floats
-    """(segments,): given its state."""
+    """Probability of each segment given its state, shape (segments,)."""
     length: int = 50
-    """M: states in a text."""
+    """M, the number of states per text."""
 
     @classmethod
     def draw_random(
         cls, rng: np.random.Generator, states: int = 256, segments: int = 10_000, length: int = 50
     ) -> SyntheticProcess:
-        """As Appendix D describes it: logits are normal, divided by 0.5 for transitions and by 0.3 for emissions."""
-        spelled = _random_segments(rng, segments)
+        """Draw a process as in Appendix D: normal logits, divided by 0.5 for transitions and by 0.3 for emissions."""
+        spelled: dict[str, None] = {}  # distinct segments in the order drawn
+        while len(spelled) < segments:
+            letters = rng.integers(len(LETTERS), size=rng.integers(4, 12) - 1)
+            spelled["".join(LETTERS[letter] for letter in letters)] = None
         owner = rng.integers(states, size=segments)
         if len(np.unique(owner)) < states:
-            raise FinecombError(f"{segments} segments are too few for {states} states: a state would have none")
+            raise FinecombError(f"segments must be at least the number of states ({states}), found {segments}")
         transitions = rng.normal(size=(states + 1, states)) / 0.5
         emissions = rng.normal(size=segments) / 0.3
         totals = np.log(np.bincount(owner, np.exp(emissions)))
-        return cls(special.log_softmax(transitions, axis=1), spelled, owner, emissions - totals[owner], length)
+        return cls(special.log_softmax(transitions, axis=1), tuple(spelled), owner, emissions - totals[owner], length)
 
-    def _expected_visits(self) -> tuple[Floats, Floats]:
-        """How often a text leaves each state, the begin state first, and how often it enters each; on average."""
+    def _expected_visit_counts(self) -> tuple[Floats, Floats]:
+        """Return how often a text is expected to leave each state (the begin state first), and to enter each state."""
         transitions = np.exp(self.log_transitions)
         leaving = np.eye(len(transitions))[0]
         left, entered = np.zeros(len(transitions)), np.zeros(transitions.shape[1])
@@ -74,12 +77,12 @@ class SyntheticProcess:
         return left, entered
 
     def latent_ppl(self) -> float:
-        """The Latent PPL of the process under itself: exp of the entropy of its chain per state, without sampling."""
+        """Return the exact Latent PPL of the process under itself: exp of its chain's entropy per state."""
         return float(np.exp(self._chain_entropy() / self.length))
 
     def word_ppl(self) -> float:
-        """The word-level perplexity of the process under itself: no model can have a lower one."""
-        entered = self._expected_visits()[1]
+        """Return the word-level perplexity of the process under itself, which is the minimum for any model."""
+        entered = self._expected_visit_counts()[1]
         weights = np.exp(self.log_emissions)
         spelling = entered @ np.bincount(self.owner, -weights * self.log_emissions)
         lengths = np.array([len(segment) + 1 for segment in self.segments])
@@ -87,24 +90,24 @@ class SyntheticProcess:
         return float(np.exp((self._chain_entropy() + spelling) / tokens))
 
     def _chain_entropy(self) -> float:
-        return float(self._expected_visits()[0] @ special.entr(np.exp(self.log_transitions)).sum(axis=1))
+        return float(self._expected_visit_counts()[0] @ special.entr(np.exp(self.log_transitions)).sum(axis=1))
 
     def sample_segments(self, rng: np.random.Generator, count: int) -> Ints:
-        """(count, M): segments by number."""
-        drawn, state = np.empty((self.length, count), np.int64), np.zeros(count, np.int64)
+        """Draw texts as segment numbers, shape (count, M)."""
+        segment_numbers, state = np.empty((self.length, count), np.int64), np.zeros(count, np.int64)
         order = np.argsort(self.owner, kind="stable")
         chain, spelling = (
             CategoricalRows.from_table(np.exp(self.log_transitions)),
             CategoricalRows.from_groups(self.owner, self.log_emissions),
         )
         for step in range(self.length):
-            reached = chain.draw(rng, state)
-            drawn[step] = order[spelling.draw(rng, reached, absolute=True)]
-            state = reached + 1
-        return drawn.T
+            next_state = chain.draw(rng, state)
+            segment_numbers[step] = order[spelling.draw(rng, next_state, absolute=True)]
+            state = next_state + 1
+        return segment_numbers.T
 
     def log_prob(self, drawn: Ints) -> Floats:
-        """(texts,): log P_data(x) of texts by the numbers of their segments."""
+        """Return log P_data(x) of texts given as segment numbers, shape (texts,)."""
         states = self.owner[drawn]
         before = np.concatenate([np.zeros((len(drawn), 1), np.int64), states[:, :-1] + 1], axis=1)
         result: Floats = (self.log_transitions[before, states] + self.log_emissions[drawn]).sum(axis=1)
@@ -112,56 +115,50 @@ class SyntheticProcess:
 
     @functools.cached_property
     def _segment_tokens(self) -> tuple[Ints, Ints]:
-        """The tokens of all segments in a row with the stop after each, and where each begins."""
-        tokens = as_tokens("".join(f"{segment} " for segment in self.segments))
+        """Tokens of all segments, each followed by the stop token, and the start of each segment."""
+        tokens = text_to_tokens("".join(f"{segment} " for segment in self.segments))
         return tokens, np.concatenate([[0], np.flatnonzero(tokens == STOP_TOKEN) + 1])
 
     def to_tokens(self, drawn: Ints) -> list[Ints]:
-        """Texts as tokens: 0 to 51 letters, 52 the end of a segment."""
+        """Return texts as tokens: letters are 0 to 51, the end of a segment is 52."""
         tokens, starts = self._segment_tokens
         return [np.concatenate([tokens[starts[segment] : starts[segment + 1]] for segment in text]) for text in drawn]
 
 
 @dataclass(frozen=True, slots=True)
 class CategoricalRows:
-    """Distributions side by side, for drawing one value from each of many at once."""
+    """Categorical distributions in one array, for drawing from many at once."""
 
     running: Floats
-    """Cumulative weights of all rows one after the other."""
+    """Cumulative weights of all rows, concatenated."""
     starts: Ints
-    """(rows + 1,): where each begins."""
+    """Start of each row, shape (rows + 1,)."""
 
     @classmethod
     def from_table(cls, table: Floats) -> CategoricalRows:
-        """Rows of probabilities of one length."""
+        """Build from a table with one row of probabilities per distribution."""
         return cls(np.cumsum(table.ravel()), np.arange(len(table) + 1) * table.shape[1])
 
     @classmethod
     def from_groups(cls, group: Ints, log_weights: Floats) -> CategoricalRows:
-        """Weights in the order of their groups; each group is a row."""
+        """Build from log weights sorted by group; each group is a row."""
         order = np.argsort(group, kind="stable")
         sizes = np.bincount(group)
         return cls(np.cumsum(np.exp(log_weights[order])), np.concatenate([[0], np.cumsum(sizes)]))
 
     def draw(self, rng: np.random.Generator, rows: Ints, absolute: bool = False) -> Ints:
-        """One place from each of `rows`, counted from the row's start or from the first row's."""
-        running = np.concatenate([[0.0], self.running])
-        low, high = running[self.starts[rows]], running[self.starts[rows + 1]]
-        places = np.searchsorted(self.running, low + rng.random(len(rows)) * (high - low), side="right")
-        inside: Ints = np.clip(places, self.starts[rows], self.starts[rows + 1] - 1)  # rounding must not leave the row
+        """Draw one position from each of `rows`, relative to the row's start or, if `absolute`, to the first row."""
+        cumulative = np.concatenate([[0.0], self.running])
+        low, high = cumulative[self.starts[rows]], cumulative[self.starts[rows + 1]]
+        positions = np.searchsorted(self.running, low + rng.random(len(rows)) * (high - low), side="right")
+        inside: Ints = np.clip(
+            positions, self.starts[rows], self.starts[rows + 1] - 1
+        )  # rounding must not leave the row
         return inside if absolute else inside - self.starts[rows]
 
 
-def _random_segments(rng: np.random.Generator, count: int) -> tuple[str, ...]:
-    """Distinct segments of 3 to 10 letters; with the end-of-segment symbol 4 to 11 tokens."""
-    segments: dict[str, None] = {}
-    while len(segments) < count:
-        segments["".join(LETTERS[at] for at in rng.integers(len(LETTERS), size=rng.integers(4, 12) - 1))] = None
-    return tuple(segments)
-
-
-def as_tokens(text: str) -> Ints:
-    """Letters and spaces as tokens."""
+def text_to_tokens(text: str) -> Ints:
+    """Return letters and spaces as tokens."""
     table = np.zeros(256, np.int64)
     table[_ASCII_CODES] = np.arange(len(_ASCII_CODES))
     tokens: Ints = table[np.frombuffer(text.encode("ascii"), np.uint8)]
@@ -169,16 +166,16 @@ def as_tokens(text: str) -> Ints:
 
 
 def as_document(tokens: Ints, id: str, length: int) -> Document:
-    """Tokens as a text of at most `length` whole segments."""
+    """Return tokens as a text of at most `length` complete segments."""
     stops = np.flatnonzero(tokens == STOP_TOKEN)[:length]
-    whole = tokens[: stops[-1]] if len(stops) else tokens[:0]
-    return Document(id=id, text=_ASCII_CODES[whole].tobytes().decode("ascii"))
+    complete = tokens[: stops[-1]] if len(stops) else tokens[:0]
+    return Document(id=id, text=_ASCII_CODES[complete].tobytes().decode("ascii"))
 
 
 class ExactCritic(PriorCritic):
-    """P_c = P_data: states by look-up, transitions as they are. A segment that nobody spells breaks the chain.
+    """Critic with P_c = P_data: states by lookup and the true transitions. An invalid segment breaks the chain.
 
-    Only transitions between two valid segments count; the first from the begin state.
+    Only transitions between two valid segments count, and the first one from the begin state.
     """
 
     name = "synthetic"
@@ -193,27 +190,27 @@ class ExactCritic(PriorCritic):
 
     @classmethod
     def fit(cls, real: Sequence[Document], rng: np.random.Generator) -> Self:
-        """Never: the process is known."""
-        raise FinecombError("the exact critic is not fitted; it is made from the process")
+        """Raise an error: the exact critic is built from the process, not fitted."""
+        raise FinecombError("the exact critic cannot be fitted to documents; build it from a SyntheticProcess")
 
     def project(self, document: Document) -> Posterior:
-        """The state of every segment, '' for a segment that the process never spells."""
+        """Return the state of each segment, or '' for a segment that the process never emits."""
         words = document.text.split(" ")
         ends = np.cumsum([len(word) + 1 for word in words]) - 1
         spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True))
         return PointPosterior(tuple(self.states.get(word, INVALID_STATE) for word in words), spans)
 
     def log_prior(self, z: Sequence[str]) -> Floats:
-        """log P of every transition between valid segments."""
-        chain = [at for at, state in enumerate(z) if state != INVALID_STATE]
+        """Return log P of each transition between valid segments."""
+        chain = [position for position, state in enumerate(z) if state != INVALID_STATE]
         if not chain:
-            raise ProjectionError("has no valid segment")
-        valid = [at for at in chain if at == 0 or z[at - 1] != INVALID_STATE]
+            raise ProjectionError("has no segment that the synthetic process can emit")
+        valid = [position for position in chain if position == 0 or z[position - 1] != INVALID_STATE]
         if not valid:
-            raise ProjectionError("has no two valid segments in a row")
-        index = {state: at for at, state in enumerate(self.prior.states)}
-        rows = [index[z[at - 1]] + 1 if at else 0 for at in valid]
-        result: Floats = self.prior.log_transitions[rows, [index[z[at]] for at in valid]]
+            raise ProjectionError("has no two consecutive segments that the synthetic process can emit")
+        index = {state: position for position, state in enumerate(self.prior.states)}
+        rows = [index[z[position - 1]] + 1 if position else 0 for position in valid]
+        result: Floats = self.prior.log_transitions[rows, [index[z[position]] for position in valid]]
         return result
 
 
@@ -221,56 +218,58 @@ class ExactCritic(PriorCritic):
 
 
 class LanguageModel(typing.Protocol):
-    """P_model: a language model of tokens."""
+    """P_model: interface of a language model over tokens."""
 
     def log_prob(self, texts: Sequence[Ints]) -> float:
-        """log P of all tokens of all texts together."""
+        """Return the summed log P of all tokens of all texts."""
         ...
 
-    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
-        """Texts of about `length` segments."""
+    def sample_texts(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+        """Draw texts of about `length` segments."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NgramModel:
-    """A language model that sees the last few tokens and no states."""
+    """N-gram language model that does not know the hidden states."""
 
     ngrams: KneserNeyModel
 
     @classmethod
     def fit(cls, texts: Sequence[Ints], order: int) -> NgramModel:
-        """Interpolated modified Kneser-Ney."""
+        """Fit with interpolated modified Kneser-Ney."""
         return cls(KneserNeyModel.fit(texts, order, STOP_TOKEN + 1))
 
     def log_prob(self, texts: Sequence[Ints]) -> float:
-        """log P of all tokens."""
+        """Return the summed log P of all tokens."""
         return float(sum(logs.sum() for logs in self.ngrams.log_probs(texts)))
 
-    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
-        """Token by token; twelve tokens a segment are more than enough."""
-        return self.ngrams.sample(rng, count, 12 * length)
+    def sample_texts(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+        """Draw texts token by token; twelve tokens per segment are more than enough."""
+        return self.ngrams.sample_sequences(rng, count, 12 * length)
 
 
 @dataclass(frozen=True, slots=True)
 class Hsmm:
-    """The true class of models: a chain of clusters of segments, each of which spells the segments seen in it.
+    """Hidden semi-Markov model: a chain of clusters of segments, each of which emits the segments seen in it.
 
-    Segments never seen share one more cluster, in which they are spelled letter by letter.
+    Unseen segments share one more cluster, in which they are spelled letter by letter.
     """
 
     chain: KneserNeyModel
-    """First order over clusters; the last is for segments never seen."""
+    """First-order chain over clusters; the last cluster is for unseen segments."""
     segments: tuple[str, ...]
     cluster: Ints
-    """(segments,)."""
+    """Cluster of each segment, shape (segments,)."""
     log_emissions: Floats
-    """(segments,): given the cluster."""
+    """Probability of each segment given its cluster, shape (segments,)."""
 
     @classmethod
     def fit(cls, texts: Sequence[Ints]) -> Hsmm:
-        """Clusters from who follows and precedes whom; all else by counting."""
-        segments, paths = _number_segments(texts)
+        """Cluster segments by their successors and predecessors, and estimate probabilities by counting."""
+        number: dict[str, int] = {}
+        paths = [np.array([number.setdefault(word, len(number)) for word in _decode_words(text)]) for text in texts]
+        segments = tuple(number)
         cluster = cluster_segments(paths, len(segments))
         counts = np.bincount(np.concatenate(paths), minlength=len(segments))
         emissions = np.log(counts / np.bincount(cluster, counts)[cluster])
@@ -278,79 +277,82 @@ class Hsmm:
         return cls(chain, segments, cluster, emissions)
 
     def log_prob(self, texts: Sequence[Ints]) -> float:
-        """log P of all tokens; a text is a whole number of segments."""
-        number = {segment: at for at, segment in enumerate(self.segments)}
+        """Return the summed log P of all tokens; texts consist of complete segments."""
+        number = {segment: index for index, segment in enumerate(self.segments)}
         total, paths = 0.0, []
         for text in texts:
             words = _decode_words(text)
-            places = np.array([number.get(word, -1) for word in words])
-            paths.append(np.where(places < 0, self.chain.size - 1, self.cluster[places]))
-            total += float(self.log_emissions[places[places >= 0]].sum())
-            total -= sum(len(word) + 1 for word, place in zip(words, places, strict=True) if place < 0) * np.log(
-                STOP_TOKEN + 1
-            )
+            indices = np.array([number.get(word, -1) for word in words])
+            paths.append(np.where(indices < 0, self.chain.size - 1, self.cluster[indices]))
+            total += float(self.log_emissions[indices[indices >= 0]].sum())
+            total -= sum(
+                len(word) + 1 for word, segment_index in zip(words, indices, strict=True) if segment_index < 0
+            ) * np.log(STOP_TOKEN + 1)
         return total + float(sum(logs.sum() for logs in self.chain.log_probs(paths)))
 
-    def sample_segments(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
-        """Clusters, then a segment of each; a segment never seen is spelled at random."""
+    def sample_texts(self, rng: np.random.Generator, count: int, length: int) -> list[Ints]:
+        """Draw clusters, then a segment from each; an unseen segment is spelled at random."""
         rows = CategoricalRows.from_groups(self.cluster, self.log_emissions)
         order = np.argsort(self.cluster, kind="stable")
         texts = []
-        for path in self.chain.sample(rng, count, length):
+        for path in self.chain.sample_sequences(rng, count, length):
             unseen = path == self.chain.size - 1
-            drawn = order[rows.draw(rng, np.where(unseen, 0, path), absolute=True)]
-            words = [_random_word(rng) if new else self.segments[at] for at, new in zip(drawn, unseen, strict=True)]
-            texts.append(as_tokens("".join(f"{word} " for word in words)))
+            indices = order[rows.draw(rng, np.where(unseen, 0, path), absolute=True)]
+            words = [
+                "".join(
+                    LETTERS[letter] for letter in rng.integers(STOP_TOKEN, size=rng.geometric(1 / (STOP_TOKEN + 1)) - 1)
+                )
+                if new
+                else self.segments[segment_index]
+                for segment_index, new in zip(indices, unseen, strict=True)
+            ]
+            texts.append(text_to_tokens("".join(f"{word} " for word in words)))
         return texts
-
-
-def _random_word(rng: np.random.Generator) -> str:
-    """Letters until the end of the segment comes up, all tokens equally likely."""
-    return "".join(LETTERS[at] for at in rng.integers(STOP_TOKEN, size=rng.geometric(1 / (STOP_TOKEN + 1)) - 1))
 
 
 def _decode_words(text: Ints) -> list[str]:
     return _ASCII_CODES[text].tobytes().decode("ascii").split(" ")[:-1]
 
 
-def _number_segments(texts: Sequence[Ints]) -> tuple[tuple[str, ...], list[Ints]]:
-    """Every segment seen, and every text as numbers of segments."""
-    number: dict[str, int] = {}
-    paths = [np.array([number.setdefault(word, len(number)) for word in _decode_words(text)]) for text in texts]
-    return tuple(number), paths
-
-
-_MIN_SIMILARITY = 0.6  # Bhattacharyya: about 1 within a state, about exp(-1) between states whose logits are N(0, 2^2)
+_MIN_SIMILARITY = (
+    0.6  # Bhattacharyya coefficient: about 1 within a state, about exp(-1) between states with logits N(0, 2^2)
+)
 
 
 def cluster_segments(paths: Sequence[Ints], segments: int, rounds: int = 10) -> Ints:
-    """(segments,): clusters of segments with the same successors and predecessors; how many is found, not told.
+    """Cluster segments by successors and predecessors; the data determine the number of clusters. Shape (segments,).
 
-    Frequent segments found clusters; then every segment moves to where its neighbours are likeliest, until none moves.
+    Frequent segments start clusters; then each segment moves to its most likely cluster until none moves.
     """
-    follows = _bigrams(paths, segments)
+    first = np.concatenate([path[:-1] for path in paths])
+    second = np.concatenate([path[1:] for path in paths])
+    follows = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(segments, segments)).tocsr()
     counts: Floats = np.asarray(follows.sum(axis=1), float) + np.asarray(follows.sum(axis=0), float)
     cluster = _initial_clusters(follows, counts)
-    for _ in track(range(rounds), "clustering segments", rounds):
-        moved = _reassign_clusters(follows, cluster)
-        if (moved == cluster).all():
+    for _ in track_progress(range(rounds), "clustering segments", rounds):
+        # Assign each segment to the cluster under which its successors and predecessors are most likely
+        members = np.flatnonzero(cluster >= 0)
+        member = sparse.coo_array(
+            (np.ones(len(members)), (members, cluster[members])), shape=(len(cluster), int(cluster.max()) + 1)
+        ).tocsr()
+        after, before = (follows @ member).toarray(), (follows.T @ member).toarray()  # (segments, clusters)
+        table = member.T @ after + 0.1
+        forward = np.log(table / table.sum(axis=1, keepdims=True))  # log P(second | first)
+        reverse = np.log(table / table.sum(axis=0, keepdims=True))  # log P(first | second)
+        reassigned: Ints = (after @ forward.T + before @ reverse).argmax(axis=1)
+        if (reassigned == cluster).all():
             break
-        cluster = moved
+        cluster = reassigned
     return np.unique(cluster, return_inverse=True)[1]
 
 
-def _bigrams(paths: Sequence[Ints], segments: int) -> sparse.csr_array:
-    """(segments, segments): how often each follows each."""
-    first = np.concatenate([path[:-1] for path in paths])
-    second = np.concatenate([path[1:] for path in paths])
-    return sparse.coo_array((np.ones(len(first)), (first, second)), shape=(segments, segments)).tocsr()
-
-
 def _initial_clusters(follows: sparse.csr_array, counts: Floats) -> Ints:
-    """Clusters of frequent segments, the commonest first: with the founder most alike, else a new one; rare ones -1."""
+    """Assign each segment, most frequent first, to the most similar founder or a new cluster; rare ones get -1."""
     ranked = np.argsort(-counts, kind="stable")
-    frequent = ranked[counts[ranked] > np.arange(len(ranked))]  # as many neighbours each as there are such segments
-    profiles = _neighbour_profiles(follows, frequent)
+    frequent = ranked[counts[ranked] > np.arange(len(ranked))]  # the n-th most frequent segment occurs at least n times
+    table = follows[frequent][:, frequent].toarray()
+    both = [side / np.maximum(side.sum(axis=1, keepdims=True), 1) for side in (table, table.T)]
+    profiles: Floats = np.sqrt(np.concatenate(both, axis=1) / 2)
     founders = np.empty_like(profiles)
     cluster, clusters = np.full(len(counts), -1), 0
     for segment, profile in zip(frequent, profiles, strict=True):
@@ -362,34 +364,12 @@ def _initial_clusters(follows: sparse.csr_array, counts: Floats) -> Ints:
     return cluster
 
 
-def _neighbour_profiles(follows: sparse.csr_array, chosen: Ints) -> Floats:
-    """(chosen, 2 x chosen): square roots of the shares of successors and predecessors, scaled to length 1."""
-    table = follows[chosen][:, chosen].toarray()
-    both = [side / np.maximum(side.sum(axis=1, keepdims=True), 1) for side in (table, table.T)]
-    result: Floats = np.sqrt(np.concatenate(both, axis=1) / 2)
-    return result
-
-
-def _reassign_clusters(follows: sparse.csr_array, cluster: Ints) -> Ints:
-    """Every segment in the cluster under which its successors and predecessors are likeliest."""
-    members = np.flatnonzero(cluster >= 0)
-    member = sparse.coo_array(
-        (np.ones(len(members)), (members, cluster[members])), shape=(len(cluster), int(cluster.max()) + 1)
-    ).tocsr()
-    after, before = (follows @ member).toarray(), (follows.T @ member).toarray()  # (segments, clusters)
-    table = member.T @ after + 0.1
-    given = np.log(table / table.sum(axis=1, keepdims=True))  # log P(second | first)
-    reverse = np.log(table / table.sum(axis=0, keepdims=True))  # log P(first | second)
-    result: Ints = (after @ given.T + before @ reverse).argmax(axis=1)
-    return result
-
-
 # --- the self-test -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTestRow:
-    """One row of the self-test: a source of texts, how well it predicts tokens, and how well it knows the structure."""
+    """Row of the self-test: a source of texts, its token perplexity, and its Latent PPL."""
 
     source: str
     word_ppl: float
@@ -397,14 +377,14 @@ class SelfTestRow:
     low: float
     high: float
     invalid_segments: float
-    """Share of segments that the process never spells."""
+    """Share of segments that the process never emits."""
     invalid_texts: float
-    """Share of texts with such a segment; the authors' script drops them."""
+    """Share of texts with an invalid segment; the authors' script drops these texts."""
     paper: str
-    """Word-level and Latent PPL in this place of the paper's Table 1."""
+    """Word-level and Latent PPL of this row in the paper's Table 1."""
 
     def row(self) -> dict[str, object]:
-        """As a row of a table."""
+        """Return the result as a table row."""
         return {
             "source": self.source, "word_ppl": self.word_ppl, "latent_ppl": self.latent_ppl, "low": self.low,
             "high": self.high, "bad_segments": self.invalid_segments, "bad_texts": self.invalid_texts,
@@ -412,7 +392,7 @@ class SelfTestRow:
         }  # fmt: skip
 
 
-def self_test(
+def self_test_rows(
     rng: np.random.Generator,
     training: int = 51_200,
     evaluation: int = 6_400,
@@ -422,9 +402,9 @@ def self_test(
     low_order: int = 4,
     high_order: int = 6,
 ) -> list[SelfTestRow]:
-    """The paper's section 3 with models that need no GPU: word-level perplexity hides what Latent PPL shows.
+    """Run the experiment of the paper's section 3 with models that need no GPU.
 
-    The process is drawn anew, models are trained on `training` texts, and all is judged on `evaluation` texts each.
+    A process is drawn, models are fitted to `training` texts, and each model is evaluated on `evaluation` texts.
     """
     process = SyntheticProcess.draw_random(rng, states, segments, length)
     train, test = process.to_tokens(process.sample_segments(rng, training)), process.sample_segments(rng, evaluation)
@@ -436,19 +416,19 @@ def self_test(
     }
     critic = ExactCritic(process)
     exactly = SelfTestRow("P_data", process.word_ppl(), process.latent_ppl(), math.nan, math.nan, 0.0, 0.0, "1.99")
-    drawn = evaluate_texts(
+    texts = evaluate_texts(
         critic, "drawn texts", held_out, _token_perplexity(float(process.log_prob(test).sum()), held_out), "44.30"
     )
-    rows = [exactly, drawn]
-    for source, (fit, paper) in track(fits.items(), "fitting, sampling and judging models", len(fits)):
+    rows = [exactly, texts]
+    for source, (fit, paper) in track_progress(fits.items(), "fitting, sampling and scoring models", len(fits)):
         model = fit()
         word_ppl = _token_perplexity(model.log_prob(held_out), held_out)
-        rows.append(evaluate_texts(critic, source, model.sample_segments(rng, evaluation, length), word_ppl, paper))
+        rows.append(evaluate_texts(critic, source, model.sample_texts(rng, evaluation, length), word_ppl, paper))
     return rows
 
 
 def evaluate_texts(critic: ExactCritic, source: str, texts: Sequence[Ints], word_ppl: float, paper: str) -> SelfTestRow:
-    """Texts under the exact critic."""
+    """Score the texts of a source with the exact critic."""
     corpus = score_documents(
         critic, (as_document(text, f"{source}-{at}", critic.length) for at, text in enumerate(texts))
     )
@@ -457,7 +437,7 @@ def evaluate_texts(critic: ExactCritic, source: str, texts: Sequence[Ints], word
 
 
 def invalid_shares(corpus: CriticScores) -> tuple[float, float]:
-    """Shares of segments that the process never spells, and of texts with one or without any step to judge."""
+    """Return the share of invalid segments, and the share of texts that contain one or have no step to score."""
     broken = [INVALID_STATE in z for z in corpus.points]
     segments = [state == INVALID_STATE for z in corpus.points for state in z]
     texts = len(corpus.ids) + len(corpus.dropped)

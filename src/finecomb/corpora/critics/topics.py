@@ -1,7 +1,7 @@
-"""The critic of topics: do the topics that go together in real documents go together in generated ones?
+"""Topics critic: co-occurrence of topics compared with real documents.
 
-Deng et al. (2022), section 6 and Appendix F. z is the vector of topic strengths of a correlated topic model, its
-posterior the variational one, its prior the model's normal distribution.
+Deng et al. (2022), section 6 and Appendix F. z is the vector of topic strengths of a correlated topic model. Its
+posterior is approximated by variational inference; its prior is the model's normal distribution.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from finecomb.core.records import Document
 from finecomb.corpora.critics.base import CriticScores, DroppedDocument, PriorCritic
 from finecomb.corpora.critics.posteriors import Floats, Gaussian, Posterior
 from finecomb.corpora.critics.priors import GaussianPrior, ProjectionError, SavedState
-from finecomb.corpora.critics.progress import track
-from finecomb.corpora.critics.topics_em import CorrelatedTopics, EmStep, em_steps, infer_posteriors
-from finecomb.corpora.critics.vocabulary import NO_WORD, Vocabulary
+from finecomb.corpora.critics.progress import track_progress
+from finecomb.corpora.critics.topics_em import CorrelatedTopics, em_steps, infer_posteriors
+from finecomb.corpora.critics.vocabulary import NO_KNOWN_WORD_REASON, Vocabulary
 
 
 @dataclass(frozen=True)
 class Topics(PriorCritic):
-    """A correlated topic model, and the vocabulary it reads documents with."""
+    """Critic with a correlated topic model and its vocabulary."""
 
     name = "topics"
     table_names = ("topics",)
@@ -39,7 +39,7 @@ class Topics(PriorCritic):
 
     vocabulary: Vocabulary
     topics: Floats
-    """(K, words): P(word | topic)."""
+    """P(word | topic), shape (K, words)."""
     prior: GaussianPrior
     unused: tuple[DroppedDocument, ...] = ()
     cautions: tuple[str, ...] = ()
@@ -55,104 +55,80 @@ class Topics(PriorCritic):
         iterations: int = 100,
         tolerance: float = 2e-4,
     ) -> Self:
-        """`topics` topics over words that occur `least` times and in at most the share `most` of the documents.
+        """Fit `topics` topics to words that occur at least `least` times, in at most the share `most` of documents.
 
-        EM stops after `iterations`, or when a step raises the bound by less than `tolerance` nats a word.
+        EM stops after `iterations`, or when a step raises the bound by less than `tolerance` nats per word.
         """
         if len(real) < 2:
-            raise FinecombError(f"a topic model needs at least two documents, not {len(real)}")
+            raise FinecombError(f"a topic model requires at least two documents, found {len(real)}")
         vocabulary = Vocabulary.fit([document.text for document in real], most, least)
-        bags, unused = _drop_empty_bags(vocabulary.bags_of_words(document.text for document in real), real)
-        steps = track(itertools.islice(em_steps(bags, topics, rng), iterations), f"fitting {topics} topics", iterations)
-        model = _run_until_converged(steps, tolerance * float(bags.sum())).model
+        bags = vocabulary.bags_of_words(document.text for document in real)
+        readable = np.diff(bags.indptr) > 0
+        bags = csr_array(bags[readable])
+        unused = tuple(
+            DroppedDocument(document.id, NO_KNOWN_WORD_REASON) for document in itertools.compress(real, ~readable)
+        )
+        steps = track_progress(
+            itertools.islice(em_steps(bags, topics, rng), iterations), f"fitting {topics} topics", iterations
+        )
+        min_rise = tolerance * float(bags.sum())
+        step = next(steps)
+        for following in steps:
+            rise, step = following.bound - step.bound, following
+            if rise < min_rise:
+                break
+        model = step.model
         prior = GaussianPrior(model.mean, model.covariance)
-        return cls(vocabulary, model.topics, prior, unused, _topic_count_cautions(bags.shape[0], topics))
+        warnings: tuple[str, ...] = ()
+        if topics > bags.shape[0]:
+            fitted = f"{topics} topics were fitted on {bags.shape[0]} documents"
+            warnings = (f"{fitted}; use fewer topics than documents with --set topics=N",)
+        return cls(vocabulary, model.topics, prior, unused, warnings)
 
     def project(self, document: Document) -> Posterior:
-        """The variational posterior of one document."""
-        return self.project_as_batch(document)
+        """Return the variational posterior of a document."""
+        return self.project_via_batch(document)
 
     def project_all(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Posterior | ProjectionError]]:
-        """The same for many, a thousand at a time."""
+        """Yield the posterior of each document, computed in batches of 1,000."""
         source = iter(documents)
         while batch := list(itertools.islice(source, self.batch)):
             bags = self.vocabulary.bags_of_words(document.text for document in batch)
-            yield from zip(batch, self._posteriors(bags), strict=True)
-
-    def _posteriors(self, bags: csr_array) -> Iterator[Posterior | ProjectionError]:
-        beliefs = infer_posteriors(CorrelatedTopics(self.topics, self.prior.mean, self.prior.covariance), bags)
-        for mean, variance, entries in zip(*beliefs, np.diff(bags.indptr), strict=True):
-            if entries:
-                yield Gaussian(mean, variance)
-            else:
-                yield ProjectionError(NO_WORD)
+            beliefs = infer_posteriors(CorrelatedTopics(self.topics, self.prior.mean, self.prior.covariance), bags)
+            for document, mean, variance, entries in zip(batch, *beliefs, np.diff(bags.indptr), strict=True):
+                yield document, Gaussian(mean, variance) if entries else ProjectionError(NO_KNOWN_WORD_REASON)
 
     def word_log_probs(self, text: str, posterior: Posterior | None) -> Floats | None:
-        """log P of each known word under the mixture of a posterior, or of the prior's mean."""
+        """Return log P of each known word under the mixture at the mean of `posterior`; if None, of the prior."""
         mixture: Floats = special.softmax(
             self.prior.mean if posterior is None else np.asarray(posterior.point_estimate())
         )
         logs: Floats = np.log(np.maximum(mixture @ self.topics, 1e-12))[self.vocabulary.word_indices(text)]
         return logs
 
-    def familiarity(self, document: Document) -> float:
-        """The share of its words that are in the vocabulary."""
+    def known_word_share(self, document: Document) -> float:
+        """Return the share of a document's words that are in the vocabulary."""
         return self.vocabulary.known_word_share(document.text)
 
     def tables(self, real: CriticScores, systems: Mapping[str, CriticScores]) -> dict[str, pl.DataFrame]:
-        """`topics`: the share of each in real documents, and its words."""
-        return {"topics": top_words(self, real)}
+        """Return the table `topics`: each topic's share of the real documents, and its words."""
+        # Each topic with its mean share of the real documents and its most likely words, largest share first
+        if not real.points:
+            shares = np.full(len(self.topics), np.nan)
+        else:
+            raised = np.exp(np.stack(real.points) - np.max(real.points, axis=1, keepdims=True))
+            mean: Floats = (raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)
+            shares = mean
+        best = np.argsort(-self.topics, axis=1)[:, :10]
+        listed = [" ".join(self.vocabulary.words[topic] for topic in row) for row in best]
+        rows = {"topic": np.arange(len(shares)), "share": shares, "words": listed}
+        return {"topics": pl.DataFrame(rows).sort("share", descending=True)}
 
     def state(self) -> SavedState:
-        """For storage."""
+        """Return the state for saving."""
         return {"words": list(self.vocabulary.words), "topics": self.topics, "prior": self.prior.state()}
 
     @classmethod
     def from_state(cls, state: SavedState) -> Self:
-        """From storage."""
+        """Rebuild the critic from its saved state."""
         return cls(Vocabulary(tuple(state["words"])), state["topics"], GaussianPrior.from_state(state["prior"]))
-
-
-def _topic_count_cautions(documents: int, topics: int) -> tuple[str, ...]:
-    """A caution where topics exceed documents: most of them then hold the words of one document or of none."""
-    if topics <= documents:
-        return ()
-    return (
-        f"{topics} topics were fitted on {documents} documents; say --set topics=N with fewer topics than documents",
-    )
-
-
-def _drop_empty_bags(bags: csr_array, real: Sequence[Document]) -> tuple[csr_array, tuple[DroppedDocument, ...]]:
-    """The bags that hold words, and the documents that have none."""
-    readable = np.diff(bags.indptr) > 0
-    unused = tuple(
-        DroppedDocument(document.id, NO_WORD) for document, has in zip(real, readable, strict=True) if not has
-    )
-    return csr_array(bags[readable]), unused
-
-
-def _run_until_converged(steps: Iterator[EmStep], min_rise: float) -> EmStep:
-    """The first step whose bound is less than `enough` above the one before, or the last there is."""
-    step = next(steps)
-    for following in steps:
-        rise, step = following.bound - step.bound, following
-        if rise < min_rise:
-            break
-    return step
-
-
-def top_words(critic: Topics, real: CriticScores, count: int = 10) -> pl.DataFrame:
-    """Every topic with its mean share of the real documents and its likeliest words, the largest share first."""
-    shares = _mean_topic_shares(real.points, len(critic.topics))
-    best = np.argsort(-critic.topics, axis=1)[:, :count]
-    listed = [" ".join(critic.vocabulary.words[at] for at in row) for row in best]
-    rows = {"topic": np.arange(len(shares)), "share": shares, "words": listed}
-    return pl.DataFrame(rows).sort("share", descending=True)
-
-
-def _mean_topic_shares(points: Sequence[Floats], topics: int) -> Floats:
-    if not points:
-        return np.full(topics, np.nan)
-    raised = np.exp(np.stack(points) - np.max(points, axis=1, keepdims=True))
-    mean: Floats = (raised / raised.sum(axis=1, keepdims=True)).mean(axis=0)
-    return mean

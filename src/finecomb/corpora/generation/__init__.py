@@ -1,6 +1,6 @@
-"""Texts to judge: written by models from prompts with every setting of decoding, and prepared for a study.
+"""Text generation: texts sampled from models over a grid of decoding parameters, and prepared for a study.
 
-What needs a language model is in `finecomb.corpora.generation.generation`, which the extra `llm` is for.
+Code that needs a language model is in `finecomb.corpora.generation.generation`, which requires the extra `llm`.
 """
 
 from finecomb.corpora.generation.decoding import Decoding, decoding_grid

@@ -1,33 +1,35 @@
-"""Texts from prompts: every prompt with every setting of decoding, sampled again until a text is of the right length.
+"""Text generation: each prompt with each decoding setting, resampled until a text has the required length.
 
-Calls, journal, budget and cache are those of annotating language models. A run that was stopped, in whatever way, goes
-on from its journal; equal questions are asked once.
+The runner of `finecomb.annotators.llm` makes the calls, as for LLM annotators, so an interrupted run resumes from its
+journal and identical requests are sent once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from finecomb.annotators.llm.blocking import run_blocking
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest, Role
-from finecomb.annotators.llm.endpoint import Endpoint, need_call_packages, parse_host
-from finecomb.annotators.llm.journal import Journal, ReplyEntry, cached_replies
-from finecomb.annotators.llm.local_models import DEFAULT_CONTEXT_TOKENS, LocalEndpoint, is_local, model_file
-from finecomb.annotators.llm.model_calls import Caller, CallProgress, ModelCall, ProgressCallback, reuse_reply
-from finecomb.annotators.llm.run_folder import lock_run_folder, write_status
+from finecomb.annotators.llm.chat import FINISH_CONTEXT_OVERFLOW, ChatMessage, ChatReply, ChatRequest
+from finecomb.annotators.llm.endpoint import Endpoint
+from finecomb.annotators.llm.journal import ReplyEntry
+from finecomb.annotators.llm.local_models import is_local_model
+from finecomb.annotators.llm.model_options import short_model_name
+from finecomb.annotators.llm.providers import PROVIDERS, CompatibleProvider, Provider, find_provider
+from finecomb.annotators.llm.run_folder import build_folder_name
+from finecomb.annotators.llm.runner import ModelCall, ProgressCallback, RunOutcome, run_task
 from finecomb.core.errors import FinecombError, ParameterError, param
+from finecomb.core.model_notes import LIMIT_SETTINGS
 from finecomb.core.records import Document, ModelSettings, Record
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 from finecomb.corpora.generation.decoding import Decoding
 from finecomb.corpora.generation.lengths import CutText, LengthRule
-from finecomb.corpora.generation.local_model import HOST, TransformersEndpoint
+from finecomb.corpora.generation.local_model import TransformersProvider
 from finecomb.corpora.generation.priming import HEADLINE, PROMPT, Priming, document_prompt
 from finecomb.corpora.generation.section_markers import parse_section_markers
 from finecomb.version import __version__
@@ -35,77 +37,79 @@ from finecomb.version import __version__
 Interface = Literal["completions", "chat"]
 Runtime = Literal["transformers", "gguf", "http"]
 SETTINGS_FILE = "generation.json"
-_ARGMAX_REASON = "argmax would write the same again"
+_ARGMAX_REASON = "greedy decoding would give the same text again"
+# part of the request hash; with another wording, the replies of earlier runs would not be found
 _INSTRUCTION = (
     "Go on with the text that you are given, in the same style. Write only what comes next, as running text, and do not"
     " repeat what you were given."
 )
-_PROMPT_TOO_LONG = "prompt longer than the context"
+_NOT_ENDED_REASON = "did not end within the maximum number of tokens"
+_PROMPT_TOO_LONG_REASON = "the prompt and the requested tokens exceed the model's context"
 
 
 class GenerationSettings(Record):
-    """What texts are written with: all that decides what a run asks, but for the prompts."""
+    """Settings of a generation run: everything except the prompts that determines its requests."""
 
     model: ModelSettings
-    """The model, where it answers and what it may cost; its seed is the run's."""
+    """Model, endpoint and budget; its seed is the seed of the run."""
     runtime: Runtime
-    """What computes: transformers or llama.cpp in this process, or an endpoint."""
+    """Runtime of the model: transformers or llama.cpp in this process, or an HTTP endpoint."""
     decodings: tuple[Decoding, ...]
     rule: LengthRule | None = LengthRule()
-    """None writes to the end of the text."""
+    """Length rule; None keeps the complete text."""
     tries: int = 20
-    """How often a text is sampled at most."""
+    """Maximum samples per text."""
     interface: Interface = "completions"
-    """Whether the model goes on with a text, or is asked to in a conversation."""
+    """Interface of the model: continue the prompt, or follow an instruction in a chat."""
     sections: bool = False
-    """Whether sections are read back from their markers."""
+    """Parse section markers in the generated texts."""
     name: str = ""
-    """The system's name in `meta.model`."""
+    """Name of the system in `meta.model`."""
 
     def max_tokens(self) -> int:
-        """Most subword tokens of one text."""
+        """Return the maximum number of subword tokens per text."""
         return self.rule.token_budget() if self.rule else self.model.max_tokens
 
     def system_name(self) -> str:
-        """What the system is called."""
-        return self.name or Path(self.model.model.removeprefix("local:")).name.removesuffix(".gguf")
+        """Return the name of the system, by default that of the model."""
+        return self.name or short_model_name(self.model.model)
 
 
 class GenerationNote(Record):
-    """How a text came about; stored as `meta.generation` of its document."""
+    """Provenance of a generated text, stored as `meta.generation` of its document."""
 
     prompt: str
-    """Id of the prompt's document."""
+    """ID of the prompt's document."""
     decoding: str
-    """Name of the setting."""
+    """Name of the decoding setting."""
     sample: int
-    """1 for the first."""
+    """Number of the sample, from 1."""
     attempt: int
-    """1 where the first that was sampled was taken."""
+    """Number of the accepted attempt, from 1."""
     seed: int
-    """Sent to the model for this attempt."""
+    """Seed sent to the model for this attempt."""
     run_seed: int
-    """From which all seeds of the run were made."""
+    """Seed of the run, from which all attempt seeds are derived."""
     words: int
     rule: str
-    """Of the length; empty for texts written to their end."""
+    """Length rule; empty for complete texts."""
     runtime: str
     endpoint: str
     interface: str
     priming: tuple[str, ...] = ()
-    """Ids of the texts before the prompt."""
+    """IDs of the priming texts."""
     request: str
-    """Hash by which the run's journal has request and reply."""
+    """Hash of the request in the run's journal."""
     version: str
 
 
 def generation_note(document: Document) -> GenerationNote:
-    """How a generated text came about."""
+    """Return the provenance of a generated text."""
     return GenerationNote.model_validate(document.meta["generation"])
 
 
 class TextTask(NamedTuple):
-    """One text to be written."""
+    """One text to generate."""
 
     prompt: Document
     decoding: Decoding
@@ -114,15 +118,18 @@ class TextTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """Everything that a run writes, before anything is computed."""
+    """Plan of a run: all texts to generate, made before any request."""
 
     settings: GenerationSettings
     prompts: tuple[Document, ...]
     priming: Priming
+    provider: Provider
     host: str
+    messages: Mapping[str, tuple[ChatMessage, ...]]
+    """Messages by prompt ID, shared by all requests for a prompt."""
 
     def tasks(self) -> list[TextTask]:
-        """Every text to be, prompt by prompt; argmax has no second sample."""
+        """Return one task per text, ordered by prompt. Argmax decoding has a single sample."""
         return [
             TextTask(prompt, decoding, sample)
             for prompt in self.prompts
@@ -131,11 +138,11 @@ class GenerationPlan:
         ]
 
     def build_call(self, task: TextTask, attempt: int) -> ModelCall:
-        """The call for one attempt, counted from 0."""
+        """Return the model call for an attempt, counted from 0."""
         settings, decoding = self.settings, task.decoding
         request = ChatRequest(
             model=settings.model.model,
-            messages=self._messages(task.prompt),
+            messages=self.messages[task.prompt.id],
             temperature=decoding.temperature,
             top_p=None if decoding.is_argmax else decoding.top_p,
             frequency_penalty=decoding.frequency_penalty or None,
@@ -145,57 +152,43 @@ class GenerationPlan:
             retry=attempt,
             continued=settings.interface == "completions",
         )
-        return ModelCall(task.prompt.id, request, request.hash(self._endpoint_identity()))
-
-    def _messages(self, prompt: Document) -> tuple[ChatMessage, ...]:
-        if self.settings.interface == "chat":
-            return conversation(self.priming, prompt)
-        whole, prompt_text = self.priming.full_prompt(prompt), document_prompt(prompt)
-        shots = whole.removesuffix(prompt_text)
-        parts = [shots, prompt_text] if shots else [prompt_text]
-        return tuple(ChatMessage(role="user", content=part) for part in parts)
-
-    def _endpoint_identity(self) -> str:
-        """What answers; transformers stop by the rule, so that another rule is another question."""
-        if self.settings.runtime != "transformers":
-            return self.host
-        return f"{self.host}|{self.settings.rule}|{self.priming.delimiter}|{self.settings.model.context_tokens or ''}"
+        host = self.host
+        if settings.runtime == "transformers":  # the length rule decides where these texts stop
+            host = f"{host}|{settings.rule}|{self.priming.delimiter}|{settings.model.context_tokens or ''}"
+        return ModelCall(task.prompt.id, request, request.hash_at_endpoint(host))
 
     def folder_name(self) -> str:
-        """The name of the run's folder: runs that ask the same in the same way share one."""
-        limits = {"price", "budget", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts"}
-        settings = self.settings.model_dump(mode="json", exclude={"model": {*limits, "key_env", "base_url"}})
+        """Return the name of the run's folder; runs with identical requests share one folder."""
+        settings = self.settings.model_dump(mode="json", exclude={"model": set(LIMIT_SETTINGS)})
         prompts = [[prompt.id, document_prompt(prompt)] for prompt in self.prompts]
         shots = [[shot.id, shot.text] for shot in self.priming.documents]
-        identity = json.dumps([self.host, settings, prompts, shots, self.priming.delimiter], sort_keys=True)
-        safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.settings.system_name())
-        return f"{safe}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+        identity = [self.host, settings, prompts, shots, self.priming.delimiter]
+        return build_folder_name(self.settings.system_name(), identity)
+
+    def text_id(self, task: TextTask) -> str:
+        """Return the document ID of a text."""
+        number = [str(task.sample + 1)] if self.settings.model.samples > 1 else []
+        return "/".join([task.prompt.id, self.settings.system_name(), task.decoding.name, *number])
 
 
-def conversation(priming: Priming, prompt: Document) -> tuple[ChatMessage, ...]:
-    """Priming texts and prompt for a model that follows instructions: what was given, and what came next."""
-    shots = [
-        ChatMessage(role=role, content=content)
-        for shot in priming.other_documents(prompt)
-        for role, content in _turns(document_prompt(shot) if PROMPT in shot.context else "", shot.text.strip())
-    ]
-    return (
-        ChatMessage(role="system", content=_INSTRUCTION),
-        *shots,
-        ChatMessage(role="user", content=document_prompt(prompt)),
-    )
-
-
-def _turns(prompt: str, text: str) -> tuple[tuple[Role, str], tuple[Role, str]]:
-    """A priming text as two turns; one without a prompt is given by its first sentence."""
-    if not prompt:
-        end = int(sentences(text)[0, 1]) if text else 0
-        prompt, text = text[:end], text[end:].strip()
-    return ("user", prompt), ("assistant", text)
+def build_messages(interface: Interface, priming: Priming, prompt: Document) -> tuple[ChatMessage, ...]:
+    """Return the messages for a prompt: the text to continue, or the instruction with priming texts as turns."""
+    prompt_text = document_prompt(prompt)
+    if interface == "completions":
+        shots = priming.full_prompt(prompt).removesuffix(prompt_text)
+        return tuple(ChatMessage(role="user", content=part) for part in (shots, prompt_text) if part)
+    messages = [ChatMessage(role="system", content=_INSTRUCTION)]
+    for shot in priming.other_documents(prompt):
+        before, text = document_prompt(shot) if PROMPT in shot.context else "", shot.text.strip()
+        if not before:  # without a prompt, the user's turn is the first sentence
+            end = int(sentence_offsets(text)[0, 1]) if text else 0
+            before, text = text[:end], text[end:].strip()
+        messages += [ChatMessage(role="user", content=before), ChatMessage(role="assistant", content=text)]
+    return (*messages, ChatMessage(role="user", content=prompt_text))
 
 
 def attempt_seed(run_seed: int, task: TextTask, attempt: int) -> int:
-    """The seed of one attempt: of the run's seed, prompt, setting and sample, and of nothing else."""
+    """Return the seed of an attempt, derived from the run's seed, prompt, decoding setting and sample number."""
     parts = (run_seed, task.prompt.id, task.decoding.name, task.sample, attempt)
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big") >> 1
 
@@ -203,92 +196,83 @@ def attempt_seed(run_seed: int, task: TextTask, attempt: int) -> int:
 def plan_generation(
     settings: GenerationSettings, prompts: Sequence[Document], priming: Priming | None = None
 ) -> GenerationPlan:
-    """What a run would write; refused when it cannot work, with the reason."""
+    """Return the texts that a run would generate, or raise an error if the settings cannot work."""
     usable = tuple(prompt for prompt in prompts if document_prompt(prompt))
     if not usable:
-        raise FinecombError("there are no prompts: no document has a prompt or a text to go on from")
-    Price.from_settings(settings.model)
-    _check_settings(settings)
-    return GenerationPlan(settings, usable, priming or Priming(), _host(settings))
-
-
-def _check_settings(settings: GenerationSettings) -> None:
-    if settings.runtime == "gguf" and any(decoding.frequency_penalty for decoding in settings.decodings):
+        raise FinecombError("no prompts; each document needs a prompt or a non-empty text")
+    model, runtime = settings.model, settings.runtime
+    Price.from_settings(model)
+    if runtime == "gguf" and any(decoding.frequency_penalty for decoding in settings.decodings):
         raise ParameterError(
-            f"{param('runtime', 'gguf')}: its frequency penalty also counts the words of the prompt; use"
-            f" {param('runtime', 'transformers')}",
+            f"{param('runtime', 'gguf')} cannot be used with {param('frequency_penalty')}, because llama.cpp also "
+            f"counts the words of the prompt; use {param('runtime', 'transformers')}",
             parameter="runtime",
         )
-    if settings.runtime == "transformers" and settings.interface == "chat":
+    if runtime == "transformers" and settings.interface == "chat":
         raise ParameterError(
-            f"{param('interface', 'chat')} does not apply to {param('runtime', 'transformers')}, which goes on"
-            " with texts",
+            f"{param('interface', 'chat')} cannot be used with {param('runtime', 'transformers')}, which only continues"
+            " texts",
             parameter="interface",
         )
-
-
-def _host(settings: GenerationSettings) -> str:
-    if settings.runtime == "http":
-        return parse_host(settings.model.base_url)
-    if is_local(settings.model.model):
-        model_file(settings.model.model)
-    elif settings.runtime == "gguf":
+    if runtime == "gguf" and not is_local_model(model.model):
         raise ParameterError(
-            f"{param('runtime', 'gguf')}: {settings.model.model} is no GGUF file; use"
-            f" {param('runtime', 'transformers')}",
+            f"{param('runtime', 'gguf')}: {model.model} is not a GGUF file; use {param('runtime', 'transformers')}",
             parameter="runtime",
         )
-    return HOST if settings.runtime == "transformers" else "local"
+    shots = priming or Priming()
+    provider = find_provider(model.model)
+    if runtime == "transformers":
+        provider = TransformersProvider(settings.rule, shots.delimiter)
+    elif runtime == "http" and is_local_model(model.model):  # with a base URL, the name is a model on the server
+        provider = PROVIDERS[CompatibleProvider.name]
+    if settings.interface != "chat" and "completions" not in provider.capabilities:
+        raise ParameterError(
+            f"{param('interface', settings.interface)} cannot be used with {provider.name}; use"
+            f" {param('interface', 'chat')}",
+            parameter="interface",
+        )
+    messages = {prompt.id: build_messages(settings.interface, shots, prompt) for prompt in usable}
+    return GenerationPlan(settings, usable, shots, provider, provider.host(model), messages)
 
 
-# --- verdicts ----------------------------------------------------------------------------------------------------
+# --- acceptance --------------------------------------------------------------------------------------------------
 
 
 def cut_reply(reply: ChatReply, rule: LengthRule | None, priming: Priming) -> CutText:
-    """A reply cut to a text, or why it is none: its length, its end, or because it copies a priming text."""
+    """Cut a reply to an acceptable text, or return why it is rejected: length, missing end, refusal or copying."""
     if reply.finish == FINISH_CONTEXT_OVERFLOW:
-        return CutText("", 0, _PROMPT_TOO_LONG)
+        return CutText("", 0, _PROMPT_TOO_LONG_REASON)
     if reply.refusal or reply.finish == "content_filter":
-        return CutText("", 0, "refused by the model")
+        return CutText("", 0, "refused by the model or its content filter")
     before, delimiter, _ = reply.text.partition(priming.delimiter) if priming.delimiter else (reply.text, "", "")
     is_whole = bool(delimiter) or reply.finish == "stop"
-    cut = rule.cut(before, is_whole) if rule else _require_complete_text(before, is_whole)
+    if rule:
+        cut = rule.cut_to_length(before, is_whole)
+    else:
+        words, text = len(before.split()), before.strip()
+        why = "" if text else "empty"
+        cut = CutText(text, words, why) if is_whole else CutText("", words, _NOT_ENDED_REASON)
     if cut.text and priming.is_copy(cut.text):
         return CutText("", cut.words, "copies a priming text")
     return cut
 
 
-def _require_complete_text(text: str, is_whole: bool) -> CutText:
-    words = len(text.split())
-    if not is_whole:
-        return CutText("", words, "did not end within --max-tokens")
-    return CutText(text.strip(), words) if words else CutText("", 0, "empty")
-
-
 # --- run ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationRun:
-    """What a run has brought."""
+@dataclass(frozen=True, kw_only=True)
+class GenerationRun(RunOutcome):
+    """Texts and statistics of a generation run."""
 
     plan: GenerationPlan
-    folder: Path | None
     documents: tuple[Document, ...]
-    """In the order of prompts and settings."""
+    """Generated texts in the order of prompts and decoding settings."""
     dropped: Mapping[str, str] = field(default_factory=dict)
-    """Why texts were given up, by their id."""
+    """Reasons why texts were abandoned, by text ID."""
     unwritten: Mapping[str, str] = field(default_factory=dict)
-    """Why texts are still to be written, by their id."""
+    """Reasons why texts have not been generated yet, by text ID."""
     rejected: Mapping[str, int] = field(default_factory=dict)
-    """Samples that were not taken, by reason."""
-    calls: int = 0
-    """Made now."""
-    cached: int = 0
-    """Answered from this or another run's journal."""
-    cost: float = 0.0
-    stopped: str = ""
-    """Why it ended early."""
+    """Number of rejected samples by reason."""
 
 
 def generate(
@@ -297,243 +281,106 @@ def generate(
     endpoint: Endpoint | None = None,
     watch: ProgressCallback = lambda progress: None,
 ) -> GenerationRun:
-    """Write the texts of a plan; what is in `runs` already is not asked again, also after a crash."""
-    if runs is None:
-        return run_blocking(_generate(run_plan, None, None, endpoint, watch))
-    folder = runs / run_plan.folder_name()
-    ids = tuple(prompt.id for prompt in run_plan.prompts)
-    with lock_run_folder(folder):
-        (folder / SETTINGS_FILE).write_text(run_plan.settings.model_dump_json(indent=1), encoding="utf-8")
-        write_status(folder, "running", ids)
-        try:
-            run = run_blocking(_generate(run_plan, runs, folder, endpoint, watch))
-        except BaseException as error:
-            write_status(folder, "stopped", ids, why=str(error) if isinstance(error, FinecombError) else "interrupted")
-            raise
-        state: Literal["stopped", "finished"] = "stopped" if run.stopped or run.unwritten else "finished"
-        write_status(folder, state, ids, run.unwritten, run.stopped)
-        return run
+    """Generate the texts of a plan. Replies stored in `runs`, even by a crashed run, are not requested again."""
+    return run_task(GenerationTask(run_plan), runs, endpoint, watch)
 
 
-def collect_run(run_plan: GenerationPlan, runs: Path) -> GenerationRun:
-    """What a run has brought so far, without asking anything: after an interruption."""
-    folder = runs / run_plan.folder_name()
-    content = Journal(folder).content
-    collector = TextCollector(run_plan, content.replies)
-    return collector.build_run(folder, cost=content.spent, cached=len(content.replies), stopped="interrupted")
+class GenerationTask:
+    """The texts of a plan as a task of the runner. A rejected text is requested again with another seed."""
 
-
-async def _generate(
-    run_plan: GenerationPlan, runs: Path | None, folder: Path | None, endpoint: Endpoint | None, watch: ProgressCallback
-) -> GenerationRun:
-    journal = Journal(folder)
-    journal.open()
-    elsewhere = cached_replies(runs) if runs else {}
-    try:
-        collector = TextCollector(run_plan, {**elsewhere, **journal.content.replies})
-        new = [reuse_reply(entry) for hash, entry in collector.used.items() if hash not in journal.content.replies]
-        if new:
-            await journal.add(*new)
-        if not collector.queue:
-            return collector.build_run(folder, cost=journal.content.spent, cached=len(collector.used))
-        return await _send_requests(run_plan, journal, collector, endpoint, watch, folder)
-    finally:
-        await journal.close()
-
-
-async def _send_requests(
-    run_plan: GenerationPlan,
-    journal: Journal,
-    collector: TextCollector,
-    endpoint: Endpoint | None,
-    watch: ProgressCallback,
-    folder: Path | None,
-) -> GenerationRun:
-    """Ask until every text is written or given up, or the run has to stop."""
-    settings = run_plan.settings.model
-    cached = len(collector.used)
-    progress = CallProgress(len(collector.tasks), collector.settled_count(), collector.settled_count())
-    answering = endpoint or open_endpoint(run_plan)
-    if run_plan.settings.runtime == "transformers":  # while a batch is computed, the next is waiting
-        settings = settings.model_copy(update={"concurrency": min(512, 2 * settings.concurrency)})
-    caller = Caller(answering, settings, journal, Price.from_settings(settings))
-    try:
-        while collector.queue and not caller.stopped:
-            async for call, entry in caller.make_calls(collector.pending_calls(), progress, lambda _: None):
-                collector.add_reply(call, entry)
-                progress.done, progress.cost = collector.settled_count(), caller.budget.spent
-                progress.failed = len(caller.failures)
-                watch(progress)
-    finally:
-        if endpoint is None:
-            await answering.close()
-    collector.failures = caller.failures
-    calls = len(collector.used) - cached
-    return collector.build_run(folder, caller.budget.spent, cached, calls, caller.stopped)
-
-
-def open_endpoint(run_plan: GenerationPlan) -> Endpoint:
-    """What answers, as the settings say."""
-    need_call_packages()
-    settings = run_plan.settings
-    model = settings.model
-    if settings.runtime == "http":
-        from finecomb.annotators.llm.http_endpoint import HttpEndpoint
-
-        return HttpEndpoint(model.base_url, model.key_env, model.timeout)
-    if settings.runtime == "gguf":
-        return LocalEndpoint(model.model, model.context_tokens or DEFAULT_CONTEXT_TOKENS)
-    delimiter = run_plan.priming.delimiter
-    return TransformersEndpoint(model.model, settings.rule, model.concurrency, delimiter, model.context_tokens)
-
-
-class TextCollector:
-    """Makes documents of replies, and says what is to be asked next."""
-
-    def __init__(self, run_plan: GenerationPlan, replies: Mapping[str, ReplyEntry]) -> None:
+    def __init__(self, run_plan: GenerationPlan) -> None:
         self.plan, self.tasks = run_plan, run_plan.tasks()
-        self.documents: dict[int, Document] = {}
-        """By the number of the task, as all that follows."""
-        self.dropped: dict[int, str] = {}
-        self.rejected: Counter[str] = Counter()
-        self.used: dict[str, ReplyEntry] = {}
-        """Replies that were looked at, by the hash of their request."""
-        self.failures: dict[str, str] = {}
-        self.queue: deque[tuple[int, int]] = deque()
-        """Attempts to be made: number of the task and of the attempt."""
+        self.settings, self.provider = run_plan.settings.model, run_plan.provider
+        self.folder_name = run_plan.folder_name()
+        self.document_ids = tuple(prompt.id for prompt in run_plan.prompts)
+        self._documents: dict[int, Document] = {}
+        """Documents by task number."""
+        self._dropped: dict[int, str] = {}
+        self._rejected: Counter[str] = Counter()
         self._open: dict[str, tuple[int, int]] = {}
-        for number in range(len(self.tasks)):
-            self._replay_attempts(number, replies)
+        """Task number and attempt number of each call without a reply, by the hash of the call."""
 
-    def _replay_attempts(self, number: int, replies: Mapping[str, ReplyEntry]) -> None:
-        """Go through the attempts at a text whose replies are known."""
-        attempt: int | None = 0
-        while attempt is not None:
-            call = self.plan.build_call(self.tasks[number], attempt)
-            if call.hash not in replies:
-                self.queue.append((number, attempt))
-                return
-            attempt = self._process_reply(number, attempt, call, replies[call.hash])
+    def open_folder(self, folder: Path) -> None:
+        """Write the run's settings."""
+        (folder / SETTINGS_FILE).write_text(self.plan.settings.model_dump_json(indent=1), encoding="utf-8")
 
-    def pending_calls(self) -> Iterator[ModelCall]:
-        """What is to be asked; what is added meanwhile comes too."""
-        return _PendingCalls(self)
+    def first_calls(self) -> Iterator[ModelCall]:
+        """Yield the first attempt of each text."""
+        return (self._build_call(number, 0) for number in range(len(self.tasks)))
 
-    def next_call(self) -> ModelCall | None:
-        """The next attempt, or None where there is none just now."""
-        if not self.queue:
-            return None
-        number, attempt = self.queue.popleft()
+    def _build_call(self, number: int, attempt: int) -> ModelCall:
         call = self.plan.build_call(self.tasks[number], attempt)
         self._open[call.hash] = number, attempt
         return call
 
-    def add_reply(self, call: ModelCall, entry: ReplyEntry) -> None:
-        """Take a reply; a text that it does not give is asked for again."""
+    def add_reply(self, call: ModelCall, entry: ReplyEntry) -> ModelCall | None:
+        """Accept, reject or abandon a text; if it is rejected, return the call for the next attempt."""
         number, attempt = self._open.pop(call.hash)
-        following = self._process_reply(number, attempt, call, entry)
-        if following is not None:
-            self.queue.append((number, following))
-
-    def _process_reply(self, number: int, attempt: int, call: ModelCall, entry: ReplyEntry) -> int | None:
-        """The number of the attempt that is to follow, or None where the text is settled."""
-        self.used[call.hash] = entry
         task, settings = self.tasks[number], self.plan.settings
         cut = cut_reply(entry.reply, settings.rule, self.plan.priming)
         if not cut.why:
-            self.documents[number] = self._document(task, attempt, call, cut)
+            self._documents[number] = _build_document(self.plan, task, attempt, call, cut)
             return None
-        self.rejected[cut.why] += 1
-        if cut.why == _PROMPT_TOO_LONG or task.decoding.is_argmax or attempt + 1 >= settings.tries:
-            more = f"; {_ARGMAX_REASON}" if task.decoding.is_argmax and cut.why != _PROMPT_TOO_LONG else ""
-            self.dropped[number] = f"{cut.why}{more}"
+        self._rejected[cut.why] += 1
+        if cut.why == _PROMPT_TOO_LONG_REASON or task.decoding.is_argmax or attempt + 1 >= settings.tries:
+            more = f"; {_ARGMAX_REASON}" if task.decoding.is_argmax and cut.why != _PROMPT_TOO_LONG_REASON else ""
+            self._dropped[number] = f"{cut.why}{more}"
             return None
-        return attempt + 1
+        return self._build_call(number, attempt + 1)
 
-    def settled_count(self) -> int:
-        """How many texts are written or given up."""
-        return len(self.documents) + len(self.dropped)
+    def progress_counts(self) -> tuple[int, int]:
+        """Return the number of accepted or abandoned texts, and the number of all texts."""
+        return len(self._documents) + len(self._dropped), len(self.tasks)
 
-    def text_id(self, task: TextTask) -> str:
-        """The id of a text."""
-        many = self.plan.settings.model.samples > 1
-        return "/".join(
-            [
-                task.prompt.id,
-                self.plan.settings.system_name(),
-                task.decoding.name,
-                *([str(task.sample + 1)] if many else []),
-            ]
-        )
+    def unfinished_reasons(self, outcome: RunOutcome) -> dict[str, str]:
+        """Return the reasons why texts have not been generated yet, by text ID."""
+        otherwise = outcome.stopped or "not written yet"
+        reasons = {number: outcome.failures.get(hash, otherwise) for hash, (number, _) in self._open.items()}
+        return {self.plan.text_id(self.tasks[number]): why for number, why in sorted(reasons.items())}
 
-    def _document(self, task: TextTask, attempt: int, call: ModelCall, cut: CutText) -> Document:
-        settings, prompt = self.plan.settings, task.prompt
-        note = GenerationNote(
-            prompt=prompt.id,
-            decoding=task.decoding.name,
-            sample=task.sample + 1,
-            attempt=attempt + 1,
-            seed=call.request.seed or 0,
-            run_seed=settings.model.seed,
-            words=cut.words,
-            rule=str(settings.rule or ""),
-            runtime=settings.runtime,
-            endpoint=self.plan.host,
-            interface=settings.interface,
-            priming=tuple(shot.id for shot in self.plan.priming.documents),
-            request=call.hash,
-            version=__version__,
-        )
-        context = prompt.context if PROMPT in prompt.context else {PROMPT: prompt.text}
-        document = Document(
-            id=self.text_id(task),
-            text=cut.text,
-            context={name: context[name] for name in (HEADLINE, PROMPT) if name in context},
-            references=(prompt.text,) if PROMPT in prompt.context and prompt.text.strip() else (),
-            meta={
-                **{name: value for name, value in prompt.meta.items() if name not in ("model", "generation")},
-                "model": settings.system_name(),
-                "prompt_id": prompt.id,
-                "decoding": task.decoding.name,
-                **task.decoding.meta(),
-                "generation": note.model_dump(mode="json"),
-            },
-        )
-        return parse_section_markers(document) if settings.sections else document
-
-    def build_run(
-        self, folder: Path | None, cost: float = 0.0, cached: int = 0, calls: int = 0, stopped: str = ""
-    ) -> GenerationRun:
-        """The run with the texts that are there."""
-        failures = {self._open[hash][0]: why for hash, why in self.failures.items() if hash in self._open}
-        unwritten = [
-            number for number in range(len(self.tasks)) if number not in self.documents and number not in self.dropped
-        ]
+    def build_run(self, outcome: RunOutcome) -> GenerationRun:
+        """Return the run with the texts generated so far."""
         return GenerationRun(
+            **vars(outcome),
             plan=self.plan,
-            folder=folder,
-            documents=tuple(self.documents[number] for number in sorted(self.documents)),
-            dropped={self.text_id(self.tasks[number]): why for number, why in sorted(self.dropped.items())},
-            unwritten={
-                self.text_id(self.tasks[number]): failures.get(number, stopped or "not written yet")
-                for number in unwritten
-            },
-            rejected=dict(self.rejected),
-            calls=calls,
-            cached=cached,
-            cost=cost,
-            stopped=stopped,
+            documents=tuple(self._documents[number] for number in sorted(self._documents)),
+            dropped={self.plan.text_id(self.tasks[number]): why for number, why in sorted(self._dropped.items())},
+            unwritten=self.unfinished_reasons(outcome),
+            rejected=dict(self._rejected),
         )
 
 
-class _PendingCalls(Iterator[ModelCall]):
-    """Attempts as they are wanted. It may end and go on: a reply that came meanwhile may ask for another attempt."""
-
-    def __init__(self, collector: TextCollector) -> None:
-        self.collector = collector
-
-    def __next__(self) -> ModelCall:
-        call = self.collector.next_call()
-        if call is None:
-            raise StopIteration
-        return call
+def _build_document(run_plan: GenerationPlan, task: TextTask, attempt: int, call: ModelCall, cut: CutText) -> Document:
+    settings, prompt = run_plan.settings, task.prompt
+    note = GenerationNote(
+        prompt=prompt.id,
+        decoding=task.decoding.name,
+        sample=task.sample + 1,
+        attempt=attempt + 1,
+        seed=call.request.seed or 0,
+        run_seed=settings.model.seed,
+        words=cut.words,
+        rule=str(settings.rule or ""),
+        runtime=settings.runtime,
+        endpoint=run_plan.host,
+        interface=settings.interface,
+        priming=tuple(shot.id for shot in run_plan.priming.documents),
+        request=call.hash,
+        version=__version__,
+    )
+    context = prompt.context if PROMPT in prompt.context else {PROMPT: prompt.text}
+    document = Document(
+        id=run_plan.text_id(task),
+        text=cut.text,
+        context={name: context[name] for name in (HEADLINE, PROMPT) if name in context},
+        references=(prompt.text,) if PROMPT in prompt.context and prompt.text.strip() else (),
+        meta={
+            **{name: value for name, value in prompt.meta.items() if name not in ("model", "generation")},
+            "model": settings.system_name(),
+            "prompt_id": prompt.id,
+            "decoding": task.decoding.name,
+            **task.decoding.meta(),
+            "generation": note.model_dump(mode="json"),
+        },
+    )
+    return parse_section_markers(document) if settings.sections else document

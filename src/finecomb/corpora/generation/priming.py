@@ -1,4 +1,4 @@
-"""Priming: texts by people before the prompt (the few shots of Clark et al. 2021), and copies of them found out."""
+"""Priming with human texts before the prompt (few-shot, Clark et al. 2021), and detection of copied texts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from finecomb.core import tokens
 from finecomb.core.records import Document
 
 DELIMITER = "<|endoftext|>"
-"""What stands between texts; most models of the GPT kind end a text with it."""
+"""Separator between texts; most GPT-style models end a text with it."""
 MAX_OVERLAP = 0.8
-"""A text that shares more than this with a priming text is a copy (Clark et al. 2021, section 2.2.1)."""
+"""Word overlap above which a text counts as a copy of a priming text (Clark et al. 2021, section 2.2.1)."""
 PROMPT, HEADLINE = "prompt", "headline"
 
 
 def document_prompt(document: Document) -> str:
-    """What a model goes on from: headline and prompt of a document, or its text where it has no prompt."""
+    """Return the prompt of a document: its headline and prompt, or its text if it has no prompt."""
     if PROMPT not in document.context:
         return document.text.strip()
     parts = [document.context.get(HEADLINE, ""), document.context[PROMPT]]
@@ -26,7 +26,7 @@ def document_prompt(document: Document) -> str:
 
 
 def text_with_prompt(document: Document) -> str:
-    """A text by people with its prompt before it, as it would be printed."""
+    """Return a human text preceded by its prompt."""
     return (
         f"{document_prompt(document)} {document.text.strip()}" if PROMPT in document.context else document.text.strip()
     )
@@ -34,35 +34,35 @@ def text_with_prompt(document: Document) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Priming:
-    """Texts by people that every prompt is shown after, the same for all."""
+    """Human texts that precede every prompt."""
 
     documents: tuple[Document, ...] = ()
     delimiter: str = DELIMITER
 
     def full_prompt(self, document: Document) -> str:
-        """The whole prompt for a model that goes on with texts."""
+        """Return the complete prompt for a completion model: priming texts, delimiters and prompt."""
         shots = (f"{text_with_prompt(shot)}\n{self.delimiter}\n" for shot in self.other_documents(document))
         return "".join(shots) + document_prompt(document)
 
     def other_documents(self, document: Document) -> Iterable[Document]:
-        """The priming texts but for the document itself."""
+        """Return the priming texts except the document itself."""
         return (shot for shot in self.documents if shot.id != document.id)
 
-    def largest_overlap(self, text: str) -> float:
-        """The largest share of a text's words that it has in common with one priming text."""
-        return largest_overlap(text, [text_with_prompt(shot) for shot in self.documents])
+    def largest_word_overlap(self, text: str) -> float:
+        """Return the largest share of the text's words that occur, in order, in one priming text."""
+        return largest_word_overlap(text, [text_with_prompt(shot) for shot in self.documents])
 
     def is_copy(self, text: str, most: float = MAX_OVERLAP) -> bool:
-        """Whether a text is a copy of a priming text."""
-        return bool(self.documents) and self.largest_overlap(text) > most
+        """Check whether a text is a copy of a priming text."""
+        return bool(self.documents) and self.largest_word_overlap(text) > most
 
 
-def largest_overlap(text: str, others: Sequence[str]) -> float:
-    """The share of a text's words that stand in the same order in one of the others, the largest; 0 without words.
+def largest_word_overlap(text: str, others: Sequence[str]) -> float:
+    """Return the largest share of the text's words that occur in the same order in one of `others`; 0 without words.
 
-    The longest common subsequence of words, in lower case, over the number of words of the text.
+    Computed as the longest common subsequence of lower-case words, divided by the number of words in the text.
 
-    >>> largest_overlap("The cat sat down.", ["Then the cat sat."])
+    >>> largest_word_overlap("The cat sat down.", ["Then the cat sat."])
     0.8
     """
     words = _lowercase_words(text)
@@ -72,4 +72,4 @@ def largest_overlap(text: str, others: Sequence[str]) -> float:
 
 
 def _lowercase_words(text: str) -> list[str]:
-    return [text[start:end].lower() for start, end in tokens.words(text)]
+    return [text[start:end].lower() for start, end in tokens.word_offsets(text)]

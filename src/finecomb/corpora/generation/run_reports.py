@@ -1,4 +1,4 @@
-"""Runs of text generation for those who read the numbers: rows, notes and estimates."""
+"""Reports on generation runs: table rows, notes and cost estimates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from finecomb.annotators.llm.budget import Price
-from finecomb.annotators.llm.run_reports import format_call_count
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
 from finecomb.corpora.generation.generation import GenerationPlan, GenerationRun, generation_note
 
 
 def decoding_rows(run: GenerationRun) -> list[dict[str, object]]:
-    """Return what came of each setting of decoding."""
+    """Return one row per decoding setting with its numbers of texts, words, attempts and dropped texts."""
     texts: dict[str, list[Document]] = {decoding.name: [] for decoding in run.plan.settings.decodings}
     for document in run.documents:
         texts[generation_note(document).decoding].append(document)
@@ -35,41 +34,33 @@ def _mean(numbers: Sequence[int]) -> float | None:
 
 
 def generation_notes(run: GenerationRun) -> Iterator[str]:
-    """Yield what a reader of the table should know."""
+    """Yield notes on dropped texts, rejected samples, calls and cost."""
     for reason, count in Counter(run.dropped.values()).most_common():
         yield f"{_format_count(count, 'text')} dropped: {reason}"
     for reason, count in Counter(run.unwritten.values()).most_common():
         yield f"{_format_count(count, 'text')} not written yet: {reason}"
     for reason, count in Counter(run.rejected).most_common():
-        yield f"{_format_count(count, 'sample')} not taken: {reason}"
-    yield format_call_count(run.calls, run.cached, run.cost, run.folder)
-    if run.stopped:
-        yield f"{run.stopped}; the same command goes on from here"
-
-
-def plan_rows(run_plan: GenerationPlan) -> list[dict[str, object]]:
-    """Return how many texts a run would write with each setting of decoding."""
-    counts = Counter(task.decoding.name for task in run_plan.tasks())
-    return [{"setting": name, "texts": count} for name, count in counts.items()]
+        yield f"{_format_count(count, 'sample')} rejected: {reason}"
+    yield from run.call_notes()
 
 
 def plan_notes(run_plan: GenerationPlan) -> list[str]:
-    """Return how much a run would write, and its maximum cost where the price is known."""
+    """Return notes on the size of a run, and its maximum cost if the price is known."""
     tasks, settings = run_plan.tasks(), run_plan.settings
     texts, prompts = _format_count(len(tasks), "text"), _format_count(len(run_plan.prompts), "prompt")
-    notes = [f"{texts} from {prompts}; nothing was sent"]
+    notes = [f"{texts} from {prompts}; no request was sent"]
     if settings.model.price:
         price = Price.from_settings(settings.model)
-        most = sum(price.max_cost(run_plan.build_call(task, 0).request) for task in tasks)
-        notes.append(f"at most ${most:.4f} where no text has to be sampled again")
+        max_cost = sum(price.max_cost(run_plan.build_call(task, 0).request) for task in tasks)
+        notes.append(f"at most ${max_cost:.4f} if no text needs to be sampled again")
     return notes
 
 
 def require_texts(run: GenerationRun) -> None:
-    """Refuse a finished run that wrote no text, with the reason."""
+    """Raise an error with the reason if a finished run generated no text."""
     if not run.documents and not run.stopped:
-        reason = next(iter([*run.dropped.values(), *run.unwritten.values()]), "nothing was asked")
-        raise FinecombError(f"no text was written: {reason}")
+        reason = next(iter([*run.dropped.values(), *run.unwritten.values()]), "no text was requested")
+        raise FinecombError(f"no text was generated: {reason}")
 
 
 def _format_count(number: int, thing: str) -> str:

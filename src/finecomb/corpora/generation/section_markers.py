@@ -1,7 +1,7 @@
-"""Long texts with their sections marked, for models that write whole articles; and the sections read back.
+"""Section markers for models that generate whole articles: adding them to texts and parsing them.
 
-A section begins with a line that holds the marker, and its title where titles are shown to the model (Deng et al. 2022,
-section 4, compare the two). When a text is read back, markers and titles leave the text and become its segments.
+A section begins with a line that contains the marker and, if the model sees titles, its title (Deng et al. 2022,
+section 4, compare both). Parsing removes markers and titles from the text and stores them as segments.
 """
 
 from __future__ import annotations
@@ -12,39 +12,33 @@ from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
 
 TitleMode = Literal["with-titles", "without-titles"]
-MARKER = "<|section|>"
+SECTION_MARKER = "<|section|>"
 _SECTION_SEPARATOR = "\n\n"
 
 
 def add_section_markers(document: Document, titles: TitleMode) -> str:
-    """A document's text with a marker before every segment; an error where it has no segments."""
+    """Return the text of a document with a marker before each segment; raise an error if it has no segments."""
     if not document.segments:
-        raise FinecombError(f"document {document.id!r}: has no sections; give its segments with start, end and title")
+        raise FinecombError(f"document {document.id!r} has no sections; add segments with start, end and title")
     lines = []
     for segment in document.segments:
         title = f" {segment.title.strip()}" if titles == "with-titles" and segment.title.strip() else ""
-        lines.append(f"{MARKER}{title}\n{document.text[segment.start : segment.end].strip()}")
+        lines.append(f"{SECTION_MARKER}{title}\n{document.text[segment.start : segment.end].strip()}")
     return "\n".join(lines)
 
 
 def parse_section_markers(document: Document) -> Document:
-    """The document with markers and titles taken out of its text, and a segment for every section.
+    """Return the document with markers and titles removed from its text, and one segment per section.
 
-    What stands before the first marker is a section without a title. Sections without words are left out.
+    Text before the first marker becomes a section without a title. Empty sections are omitted.
     """
-    first, *rest = document.text.split(MARKER)
-    sections = [("", first.strip()), *(_split_title(part) for part in rest)]
+    first, *later_parts = document.text.split(SECTION_MARKER)
+    sections = [("", first), *(part.partition("\n")[::2] for part in later_parts)]  # the title is on the marker's line
     text, segments = "", []
-    for title, body in sections:
+    for title, body in ((title.strip(), body.strip()) for title, body in sections):
         if not body:
             continue
         text += _SECTION_SEPARATOR if text else ""
         segments.append(Segment(start=len(text), end=len(text) + len(body), title=title))
         text += body
     return document.model_copy(update={"text": text, "segments": tuple(segments)})
-
-
-def _split_title(part: str) -> tuple[str, str]:
-    """The rest of the marker's own line, and what follows it."""
-    title, _, body = part.partition("\n")
-    return title.strip(), body.strip()

@@ -1,4 +1,4 @@
-"""Stress: does a metric notice when a text is damaged?"""
+"""Stress tests: the response of automatic metrics to corrupted texts."""
 
 from finecomb.corpora.stress.corruptions import CORRUPTIONS, Corruption
 from finecomb.corpora.stress.stress_metrics import METRICS, Candidate, Metric, metric_by_name

@@ -1,7 +1,7 @@
-"""Corruptions: ways to damage a text that a reader would notice at once. A row of `CORRUPTIONS` each.
+"""Corruptions of texts that people notice; each is a row of `CORRUPTIONS`.
 
-The first three are those of SNaC's Table 7. Every one of them is a function of a document, its neighbours in the study
-and a generator of random numbers, and gives the damaged text, or None where there is nothing to damage.
+The first three are those in SNaC's Table 7. Each is a function of a document, material from the other texts and a
+random generator. It returns the corrupted text, or None if the corruption does not apply.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import regex
 
 from finecomb.core import tokens
 from finecomb.core.records import Document
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 
 TOP_BIGRAM_COUNT = 200
 
@@ -37,112 +37,141 @@ PRONOUN_PATTERN = regex.compile(r"\b(" + "|".join(PRONOUN_SWAPS) + r")\b", regex
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """What a corruption borrows from the other texts of a study."""
+class CorruptionMaterial:
+    """Material that corruptions borrow from the other texts of a study."""
 
     documents: tuple[Document, ...]
     bigrams: tuple[str, ...]
-    """The most frequent pairs of neighbouring words in all candidate texts."""
+    """Most frequent bigrams of all candidate texts."""
 
     @classmethod
-    def from_documents(cls, documents: Sequence[Document]) -> Neighbours:
-        """The texts of a study and their top bigrams."""
-        pairs = Counter(pair for document in documents for pair in itertools.pairwise(_words(document.text)))
+    def from_documents(cls, documents: Sequence[Document]) -> CorruptionMaterial:
+        """Collect the texts of a study and their most frequent bigrams."""
+        pairs = Counter(
+            pair
+            for document in documents
+            for pair in itertools.pairwise(
+                [
+                    document.text[start:end]
+                    for start, end in tokens.word_offsets(document.text)
+                    if document.text[start:end].isalnum()
+                ]
+            )
+        )
         return cls(tuple(documents), tuple(" ".join(pair) for pair, _ in pairs.most_common(TOP_BIGRAM_COUNT)))
 
 
 class Corruption(NamedTuple):
-    """A way to damage a text, by name."""
+    """Named way to corrupt a text."""
 
     name: str
     what: str
-    damaged: Callable[[Document, Neighbours, np.random.Generator], str | None]
+    damaged: Callable[[Document, CorruptionMaterial, np.random.Generator], str | None]
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text."""
-    return [text[start:end] for start, end in sentences(text)]
+    """Return the sentences of a text."""
+    return [text[start:end] for start, end in sentence_offsets(text)]
 
 
-def shuffle_sentences(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """The same sentences in another order."""
+def shuffle_sentences(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Shuffle the sentences of a text."""
     parts = split_sentences(document.text)
     order = rng.permutation(len(parts))
     if len(set(parts)) < 2:
         return None
-    while all(parts[place] == part for place, part in zip(order, parts, strict=True)):
+    while all(parts[position] == part for position, part in zip(order, parts, strict=True)):
         order = rng.permutation(len(parts))
-    return " ".join(parts[place] for place in order)
+    return " ".join(parts[position] for position in order)
 
 
-def repeat_sentences(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Half of the sentences said twice, each right after itself."""
+def repeat_sentences(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Repeat half of the sentences, each directly after itself."""
     parts = split_sentences(document.text)
     if not parts:
         return None
-    twice = set(rng.choice(len(parts), size=max(1, len(parts) // 2), replace=False).tolist())
-    return " ".join(f"{part} {part}" if place in twice else part for place, part in enumerate(parts))
+    repeated = set(rng.choice(len(parts), size=max(1, len(parts) // 2), replace=False).tolist())
+    return " ".join(f"{part} {part}" if position in repeated else part for position, part in enumerate(parts))
 
 
-def keep_names_and_bigrams(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Every name as often as it occurs, then the commonest word pairs of the study: no sentence at all."""
+def keep_names_and_bigrams(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Replace a text with all occurrences of its names, followed by the most frequent bigrams of the study."""
     names = [document.text[start:end] for start, end in name_spans(document.text)]
     return " ".join([*names, *neighbours.bigrams]) if names else None
 
 
-def swap_names(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Each name in place of the next one, throughout."""
-    places = name_spans(document.text)
-    names = list(dict.fromkeys(document.text[start:end] for start, end in places))
+def swap_names(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Replace each name throughout the text with the next name in it."""
+    spans = name_spans(document.text)
+    names = list(dict.fromkeys(document.text[start:end] for start, end in spans))
     if len(names) < 2:
         return None
-    others = dict(zip(names, [*names[1:], names[0]], strict=True))
-    return _replace_spans(document.text, [((start, end), others[document.text[start:end]]) for start, end in places])
+    replacements = dict(zip(names, [*names[1:], names[0]], strict=True))
+    return _replace_spans(
+        document.text, [((start, end), replacements[document.text[start:end]]) for start, end in spans]
+    )
 
 
-def negate_sentences(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Half of the sentences that can be are turned into their contrary."""
+def negate_sentences(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Negate half of the sentences that contain an auxiliary verb."""
     parts = split_sentences(document.text)
-    places = [
-        place for place, part in enumerate(parts) if NEGATION_PATTERN.search(part) or AUXILIARY_PATTERN.search(part)
+    candidates = [
+        position
+        for position, part in enumerate(parts)
+        if NEGATION_PATTERN.search(part) or AUXILIARY_PATTERN.search(part)
     ]
-    if not places:
+    if not candidates:
         return None
-    turned = set(rng.choice(places, size=-(-len(places) // 2), replace=False).tolist())
-    return " ".join(_negate_sentence(part) if place in turned else part for place, part in enumerate(parts))
+    negated = set(rng.choice(candidates, size=-(-len(candidates) // 2), replace=False).tolist())
+    for position in negated:
+        if NEGATION_PATTERN.search(parts[position]):
+            parts[position] = NEGATION_PATTERN.sub(r"\1", parts[position], count=1)
+        else:
+            parts[position] = AUXILIARY_PATTERN.sub(r"\1 not", parts[position], count=1)
+    return " ".join(parts)
 
 
-def change_numbers(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Another number of as many digits wherever one stands in digits."""
+def change_numbers(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Replace each number written in digits with another number that has as many digits."""
     matches = list(NUMBER_PATTERN.finditer(document.text))
     if not matches:
         return None
-    return _replace_spans(document.text, [(match.span(), _random_number_like(match[0], rng)) for match in matches])
+    replacements: list[tuple[tuple[int, int], str]] = []
+    for match in matches:
+        number = match[0]
+        while number == match[0]:  # as many digits, the same punctuation and no leading zero
+            digits = [
+                str(rng.integers(0 if position else 1, 10)) if sign.isdigit() else sign
+                for position, sign in enumerate(match[0])
+            ]
+            number = "".join(digits)
+        replacements.append((match.span(), number))
+    return _replace_spans(document.text, replacements)
 
 
-def drop_sentence(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """One sentence that is neither the first nor the last is gone."""
+def drop_sentence(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Remove one sentence that is neither the first nor the last."""
     parts = split_sentences(document.text)
     if len(parts) < 3:
         return None
-    gone = int(rng.integers(1, len(parts) - 1))
-    return " ".join(parts[:gone] + parts[gone + 1 :])
+    dropped = int(rng.integers(1, len(parts) - 1))
+    return " ".join(parts[:dropped] + parts[dropped + 1 :])
 
 
-def switch_topic(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """The second half is that of another text."""
+def switch_topic(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Replace the second half of a text with that of another text."""
     parts = split_sentences(document.text)
-    others = [
+    donors = [
         other for other in neighbours.documents if other.id != document.id and len(split_sentences(other.text)) > 1
     ]
-    if len(parts) < 2 or not others:
+    if len(parts) < 2 or not donors:
         return None
-    strange = split_sentences(others[int(rng.integers(len(others)))].text)
-    return " ".join([*parts[: len(parts) // 2], *strange[len(strange) // 2 :]])
+    donor_sentences = split_sentences(donors[int(rng.integers(len(donors)))].text)
+    return " ".join([*parts[: len(parts) // 2], *donor_sentences[len(donor_sentences) // 2 :]])
 
 
-def swap_pronouns(document: Document, neighbours: Neighbours, rng: np.random.Generator) -> str | None:
-    """Every pronoun is that of somebody else."""
+def swap_pronouns(document: Document, neighbours: CorruptionMaterial, rng: np.random.Generator) -> str | None:
+    """Replace each pronoun with one of another person, gender or number."""
     matches = list(PRONOUN_PATTERN.finditer(document.text))
     return (
         _replace_spans(document.text, [(match.span(), _swap_pronoun(match[0])) for match in matches])
@@ -154,80 +183,52 @@ def swap_pronouns(document: Document, neighbours: Neighbours, rng: np.random.Gen
 CORRUPTIONS: Mapping[str, Corruption] = {
     row.name: row
     for row in (
-        Corruption("shuffled", "the same sentences in another order", shuffle_sentences),
-        Corruption("repeated", "half of the sentences said twice", repeat_sentences),
-        Corruption("names-bigrams", "only names and the commonest word pairs of the study", keep_names_and_bigrams),
-        Corruption("swapped-names", "each name in place of the next", swap_names),
-        Corruption("negated", "half of the sentences turned into their contrary", negate_sentences),
-        Corruption("numbers", "other numbers of as many digits", change_numbers),
-        Corruption("dropped-sentence", "one sentence in the middle is gone", drop_sentence),
-        Corruption("switched-topic", "the second half is that of another text", switch_topic),
-        Corruption("pronouns", "every pronoun is that of somebody else", swap_pronouns),
+        Corruption("shuffled", "sentences in random order", shuffle_sentences),
+        Corruption("repeated", "half of the sentences repeated", repeat_sentences),
+        Corruption("names-bigrams", "only names and the most frequent bigrams of the study", keep_names_and_bigrams),
+        Corruption("swapped-names", "each name replaced by the next", swap_names),
+        Corruption("negated", "half of the sentences negated", negate_sentences),
+        Corruption("numbers", "numbers replaced by others of the same length", change_numbers),
+        Corruption("dropped-sentence", "one sentence in the middle removed", drop_sentence),
+        Corruption("switched-topic", "second half replaced by that of another text", switch_topic),
+        Corruption("pronouns", "each pronoun replaced by another", swap_pronouns),
     )
 }
-"""In the order in which tables show them."""
+"""Corruptions by name, in the order of the tables."""
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """Where names stand: capitalised words; the first of a sentence only if it is capitalised elsewhere too.
+    """Return the spans of names: capitalised words, except those capitalised only at the start of a sentence.
 
     >>> text = "Then Ann Lee met Bob. Ann Lee left. Then Bob came."
     >>> [text[start:end] for start, end in name_spans(text)]
     ['Ann Lee', 'Bob', 'Ann Lee', 'Bob']
     """
-    starts = {int(start) for start, _ in sentences(text)}
-    places = [match.span() for match in NAME_PATTERN.finditer(text)]
+    starts = {int(start) for start, _ in sentence_offsets(text)}
+    spans = [match.span() for match in NAME_PATTERN.finditer(text)]
     inside = {
         word[0]
-        for start, end in places
+        for start, end in spans
         for word in regex.finditer(r"\S+", text, pos=start, endpos=end)
         if word.start() not in starts
     }
-    return [place for start, end in places if (place := _trim_sentence_opener(text, start, end, starts, inside))]
-
-
-def _trim_sentence_opener(
-    text: str, start: int, end: int, starts: set[int], inside: set[str]
-) -> tuple[int, int] | None:
-    """A name without the word that only opens its sentence; None where nothing is left."""
-    first, *others = regex.finditer(r"\S+", text, pos=start, endpos=end)
-    if start not in starts or first[0] in inside:
-        return start, end
-    return (others[0].start(), end) if others else None
-
-
-def _words(text: str) -> list[str]:
-    return [text[start:end] for start, end in tokens.words(text) if text[start:end].isalnum()]
+    names: list[tuple[int, int]] = []
+    for start, end in spans:
+        first, *others = regex.finditer(r"\S+", text, pos=start, endpos=end)
+        if start not in starts or first[0] in inside:
+            names.append((start, end))
+        elif others:  # the first word is capitalised only because it begins a sentence
+            names.append((others[0].start(), end))
+    return names
 
 
 def _replace_spans(text: str, replacements: Sequence[tuple[tuple[int, int], str]]) -> str:
-    """The text with other words at these places, which are in text order."""
+    """Return the text with the given spans replaced; spans must be in text order."""
     parts, last = [], 0
     for (start, end), words in replacements:
         parts += [text[last:start], words]
         last = end
     return "".join([*parts, text[last:]])
-
-
-def _negate_sentence(sentence: str) -> str:
-    """Without its `not`, or with one after its first auxiliary verb.
-
-    >>> _negate_sentence("It was late."), _negate_sentence("It was not late.")
-    ('It was not late.', 'It was late.')
-    """
-    if NEGATION_PATTERN.search(sentence):
-        return NEGATION_PATTERN.sub(r"\1", sentence, count=1)
-    return AUXILIARY_PATTERN.sub(r"\1 not", sentence, count=1)
-
-
-def _random_number_like(number: str, rng: np.random.Generator) -> str:
-    """As many digits, another value, no leading zero where there was none."""
-    while True:
-        digits = [
-            str(rng.integers(0 if place else 1, 10)) if sign.isdigit() else sign for place, sign in enumerate(number)
-        ]
-        if "".join(digits) != number:
-            return "".join(digits)
 
 
 def _swap_pronoun(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Scoring of many candidates, spread out: a text that a metric fails at is set aside, the others have their numbers."""
+"""Parallel scoring of candidate texts. Texts that a metric fails on are recorded; the others keep their scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finecomb.corpora.stress.stress_metrics import Candidate, Floats, Metric
 from finecomb.engine.partitions import Executor, Tables, rows_per_partition
 from finecomb.version import __version__
 
-_PARTITION_STEP = 64  # candidates of a partition, most of which are little work
+_PARTITION_STEP = 64  # candidates per partition, large because most metrics are fast
 _CANDIDATE_COLUMNS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
     "text": pl.String,
@@ -26,23 +26,33 @@ _SCORE_COLUMNS = {"score": pl.Float64, "problem": pl.String}
 
 @dataclass(frozen=True, slots=True)
 class CandidateScores:
-    """The numbers of candidates, and why some have none."""
+    """Scores of candidates, and the reasons for missing scores."""
 
     values: Floats
-    """(candidates,); NaN where there is none."""
+    """Scores of shape (candidates,); NaN where missing."""
     failures: Mapping[int, str]
-    """Reasons by the place of the candidate that the metric failed at."""
+    """Reasons why the metric failed on candidates, by position of the candidate."""
 
 
 def score_candidates(metric: Metric, candidates: Sequence[Candidate], spread: Executor) -> CandidateScores:
-    """Numbers of all candidates; those of a metric that must see all at once are not spread out.
+    """Score all candidates, in parallel unless the metric needs all candidates at once.
 
-    It is an error if the metric fails at every candidate.
+    Raises an error if the metric fails on every candidate.
     """
     if not metric.by_text or not candidates:
         return CandidateScores(metric_values(metric, candidates, len(candidates)), {})
     rows = pl.DataFrame(
-        [_candidate_row(metric, candidate) for candidate in candidates], _CANDIDATE_COLUMNS, orient="row"
+        [
+            (
+                candidate.document.id,
+                candidate.text,
+                list(candidate.references),
+                candidate.document.model_dump_json() if metric.needs_document else None,
+            )
+            for candidate in candidates
+        ],
+        _CANDIDATE_COLUMNS,
+        orient="row",
     )
     scoring = CandidateScoring(metric)
     run = spread.start_run(
@@ -50,50 +60,44 @@ def score_candidates(metric: Metric, candidates: Sequence[Candidate], spread: Ex
     )
     for _ in run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _PARTITION_STEP))):
         pass
-    table = run.table("scores").collect()
-    failures = {place: problem for place, problem in enumerate(table["problem"]) if problem is not None}
+    table = run.result_table("scores").collect()
+    failures = {position: problem for position, problem in enumerate(table["problem"]) if problem is not None}
     if len(failures) == len(candidates):
-        raise FinecombError(f"metric {metric.name}: failed: {failures[0]}")
+        raise FinecombError(f"metric {metric.name} failed on all {len(candidates)} texts, e.g. {failures[0]}")
     return CandidateScores(table["score"].to_numpy(), failures)
-
-
-def _candidate_row(metric: Metric, candidate: Candidate) -> tuple[str, str, list[str], str | None]:
-    document = candidate.document
-    content = document.model_dump_json() if metric.needs_document else None
-    return document.id, candidate.text, list(candidate.references), content
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateScoring:
-    """A metric as work that can be sent to other processes."""
+    """Task for worker processes: score candidates with a metric."""
 
     metric: Metric
 
     @property
     def uses_all_cores(self) -> bool:
-        """As its metric."""
+        """True if the metric itself uses all cores."""
         return self.metric.uses_all_cores
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
-        """A number for each candidate; one that the metric fails at is set aside with the reason."""
+        """Score each candidate; if the metric fails on one, record the reason."""
         try:
             values = metric_values(self.metric, [_candidate_from_row(row) for row in rows.iter_rows()], len(rows))
             return _table([(value, None) for value in values.tolist()])
         except FinecombError:
-            raise  # what a metric needs and does not have is no text's fault
-        except Exception:  # whatever a metric may raise; each text alone tells which one it was
-            return _table([self._score_single_candidate(row) for row in rows.iter_rows()])
-
-    def _score_single_candidate(self, row: tuple[str, str, list[str], str | None]) -> tuple[float | None, str | None]:
-        try:
-            return float(metric_values(self.metric, [_candidate_from_row(row)], 1)[0]), None
-        except FinecombError:
-            raise
-        except Exception as error:  # set aside, so that one text does not keep the others from being scored
-            return None, f"{type(error).__name__}: {shorten(str(error), 200)}"
+            raise  # a missing requirement of the metric is not the fault of a text
+        except Exception:  # metrics can raise anything; scoring texts one by one shows which one failed
+            scores: list[tuple[float | None, str | None]] = []
+            for row in rows.iter_rows():
+                try:
+                    scores.append((float(metric_values(self.metric, [_candidate_from_row(row)], 1)[0]), None))
+                except FinecombError:
+                    raise
+                except Exception as error:  # record the failure so that the other texts are still scored
+                    scores.append((None, f"{type(error).__name__}: {shorten(str(error), 200)}"))
+            return _table(scores)
 
     def tables_for_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
-        """The result for a candidate that no process survived."""
+        """Return the result for a candidate whose worker process died."""
         return _table([(None, reason)])
 
 
@@ -108,13 +112,14 @@ def _table(rows: Sequence[tuple[float | None, str | None]]) -> Tables:
 
 
 def metric_values(metric: Metric, candidates: Sequence[Candidate], count: int) -> Floats:
-    """A metric's numbers, so many; others are an error, and so is whatever a metric of all texts at once raises."""
+    """Return the scores of a metric; raise an error if there are not `count` scores or a corpus metric fails."""
     try:
         values = np.array(metric.score(candidates), dtype=np.float64)
     except Exception as error:
         if metric.by_text or isinstance(error, FinecombError):
             raise
-        raise FinecombError(f"metric {metric.name}: failed: {type(error).__name__}: {error}") from error
+        raise FinecombError(f"metric {metric.name} failed: {type(error).__name__}: {error}") from error
     if values.shape != (count,):
-        raise FinecombError(f"metric {metric.name}: gave {values.size} numbers for {len(candidates)} texts")
+        result = f"found {values.size}" if values.ndim == 1 else f"found an array of shape {values.shape}"
+        raise FinecombError(f"metric {metric.name}: expected {count} numbers for {len(candidates)} texts, {result}")
     return values

@@ -1,7 +1,7 @@
-"""Metrics under stress: what gives each candidate text a number. A row of `METRICS` each; your own are functions.
+"""Automatic metrics that score candidate texts; each is a row of `METRICS`.
 
-ROUGE is computed here (F1 of words, of pairs and of the longest common subsequence, lower case, no stemming); BLEU and
-chrF by sacrebleu, sentence by sentence; BERTScore and perplexity by any model that transformers loads.
+ROUGE is computed here (F1 of unigrams, bigrams and the longest common subsequence, lower case, no stemming). BLEU and
+chrF come from sacrebleu, per sentence. BERTScore and perplexity use any transformers model.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from rapidfuzz.distance import LCSseq
 
 from finecomb.core import tokens
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.optional_packages import optional_package
+from finecomb.core.optional_packages import import_optional_package
 from finecomb.core.records import Document
 
 Floats = NDArray[np.float64]
 
 
 class Candidate(NamedTuple):
-    """A text to be scored, whole or damaged."""
+    """Text to score, original or corrupted."""
 
     text: str
     references: tuple[str, ...]
-    """What it is compared with; a metric may do without."""
+    """Reference texts; not used by every metric."""
     document: Document
-    """The document it was made from."""
+    """Document that the text comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What gives each candidate a number."""
+    """Metric that scores candidate texts."""
 
     name: str
     score: Callable[[Sequence[Candidate]], Sequence[float]]
-    """A number for each candidate; NaN where it has none."""
+    """Function from candidates to one score each; NaN where undefined."""
     needs_references: bool = False
     higher_is_better: bool = True
     of_corpus: bool = False
-    """Whether `score` gives one number for all candidates together."""
+    """True if `score` returns one number for all candidates together."""
     by_text: bool = False
-    """Whether a candidate's number depends on it alone and `score` can be pickled, so that others can do the work."""
+    """True if a score depends on its candidate alone and `score` can be pickled, as parallel scoring requires."""
     needs_document: bool = False
-    """Whether it reads more of a candidate's document than its id."""
+    """True if the metric reads more of a candidate's document than its ID."""
     uses_all_cores: bool = False
-    """Whether it keeps all cores busy by itself, as a neural model does."""
+    """True if the metric itself uses all cores, as neural models do."""
     identity: str = ""
-    """What its numbers depend on beside its name, e.g. the contents of a file."""
+    """Anything besides the name that the scores depend on, e.g. the contents of a file."""
 
 
 # --- ROUGE -------------------------------------------------------------------------------------------------------
@@ -62,31 +62,31 @@ class Metric:
 
 @functools.lru_cache(maxsize=4096)
 def lowercase_words(text: str) -> tuple[str, ...]:
-    """Words in lower case without punctuation."""
-    words = (text[start:end].lower() for start, end in tokens.words(text))
+    """Return the words of a text in lower case, without punctuation."""
+    words = (text[start:end].lower() for start, end in tokens.word_offsets(text))
     return tuple(word for word in words if word.isalnum())
 
 
 def f1(common: int, candidate: int, reference: int) -> float:
-    """The harmonic mean of precision and recall; 0 where nothing is common."""
+    """Return F1 from the numbers of common, candidate and reference items; 0 if none are common."""
     return 2 * common / (candidate + reference) if common else 0.0
 
 
 def rouge_n(candidate: str, reference: str, size: int) -> float:
-    """ROUGE-N: F1 of the runs of `size` words.
+    """Return ROUGE-N, the F1 of n-grams of `size` words.
 
     >>> round(rouge_n("the cat sat", "the cat ran", 1), 3), rouge_n("the cat sat", "the cat ran", 2)
     (0.667, 0.5)
     """
     counts = [
-        Counter(zip(*(words[at:] for at in range(size)), strict=False))
+        Counter(zip(*(words[offset:] for offset in range(size)), strict=False))
         for words in _lowercase_pair(candidate, reference)
     ]
     return f1((counts[0] & counts[1]).total(), counts[0].total(), counts[1].total())
 
 
 def rouge_l(candidate: str, reference: str) -> float:
-    """ROUGE-L: F1 of the longest common subsequence of words."""
+    """Return ROUGE-L, the F1 of the longest common subsequence of words."""
     first, second = _lowercase_pair(candidate, reference)
     return f1(LCSseq.similarity(first, second), len(first), len(second))
 
@@ -97,30 +97,30 @@ def _lowercase_pair(candidate: str, reference: str) -> tuple[tuple[str, ...], tu
 
 @dataclass(frozen=True, slots=True)
 class BestReference:
-    """Scores of candidates against whichever of their references fits best."""
+    """Scores of candidates against their best-matching reference."""
 
     score: Callable[[str, str], float]
-    """Of a candidate and one reference."""
+    """Function that scores a candidate text against one reference."""
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
-        """NaN for a candidate without references."""
+        """Score candidates; NaN for a candidate without references."""
         return [
             max((self.score(candidate.text, reference) for reference in candidate.references), default=math.nan)
             for candidate in candidates
         ]
 
 
-# --- others' metrics ---------------------------------------------------------------------------------------------
+# --- third-party metrics -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SacrebleuScores:
-    """Sentence BLEU (with effective order) or chrF of sacrebleu, between 0 and 1."""
+    """Sentence BLEU (effective order) or chrF from sacrebleu, scaled to 0 to 1."""
 
     name: Literal["bleu", "chrf"]
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
-        """NaN for a candidate without references."""
+        """Score candidates; NaN for a candidate without references."""
         metrics: Any = _import_package("sacrebleu.metrics")
         metric = metrics.BLEU(effective_order=True) if self.name == "bleu" else metrics.CHRF()
         return [
@@ -133,18 +133,18 @@ class SacrebleuScores:
 
 @dataclass(frozen=True, slots=True)
 class BertScore:
-    """F1 of greedily matched token states of an encoder (Zhang et al. 2020), last layer, no weights, no rescaling."""
+    """BERTScore F1 (Zhang et al. 2020): greedy matching of last-layer token states, without weights or rescaling."""
 
     model: str
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
-        """Against the reference that fits best."""
+        """Score candidates against their best-matching reference."""
         encoder = _load_encoder(self.model)
         return BestReference(lambda text, reference: greedy_match_f1(encoder(text), encoder(reference)))(candidates)
 
 
 def greedy_match_f1(first: Floats, second: Floats) -> float:
-    """F1 of the best cosine of each token of either side, (tokens, width) each, rows of length 1."""
+    """Return F1 from the best cosine of each token on either side; both arrays are (tokens, width) with unit rows."""
     if not len(first) or not len(second):
         return math.nan
     cosines = first @ second.T
@@ -154,20 +154,20 @@ def greedy_match_f1(first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TextPerplexity:
-    """exp of the mean negative log-probability of a text's tokens under a causal model."""
+    """Perplexity of a text's tokens under a causal model."""
 
     model: str
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[float]:
-        """NaN for a text of fewer than two tokens."""
+        """Score candidates; NaN for a text with fewer than two tokens."""
         return [corpus_perplexity(self.model, [candidate.text], words=False) for candidate in candidates]
 
 
 def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> float:
-    """exp of the negative log-probability of all texts by their words, or by the model's tokens; NaN without any.
+    """Return the perplexity of all texts per word, or per token of the model; NaN if there are no words or tokens.
 
-    By words, models with different tokens can be compared. The first token of a text is given, not predicted, and of a
-    text the first 1,024 tokens are read.
+    Per-word values are comparable between models with different tokenizers. The first token of a text is not predicted,
+    and only the first 1,024 tokens of a text are read.
     """
     nats = count = 0.0
     surprisal = _load_surprisal_model(model)
@@ -178,27 +178,18 @@ def corpus_perplexity(model: str, texts: Iterable[str], words: bool = True) -> f
 
 
 def mauve(model: str, real: Sequence[str], generated: Sequence[str]) -> float:
-    """MAUVE (Pillutla et al. 2021) of two corpora, by the package of its authors and any encoder's mean states."""
+    """Return the MAUVE of two corpora (Pillutla et al. 2021), from the authors' package and mean encoder states."""
     try:
         package = importlib.import_module("mauve")
     except ImportError:
-        raise FinecombError("this metric needs the package mauve-text; pip install mauve-text") from None
+        raise FinecombError("MAUVE requires the package mauve-text; run `pip install mauve-text`") from None
     encoder = _load_encoder(model)
     features = [np.stack([encoder(text).mean(axis=0) for text in texts if text.strip()]) for texts in (real, generated)]
     return float(package.compute_mauve(p_features=features[0], q_features=features[1], verbose=False).mauve)
 
 
-def mauve_scores(model: str) -> Callable[[Sequence[Candidate]], list[float]]:
-    """MAUVE of all candidates together against their first references."""
-    return lambda candidates: [
-        mauve(
-            model, [candidate.references[0] for candidate in candidates], [candidate.text for candidate in candidates]
-        )
-    ]
-
-
 def _import_package(module: str) -> Any:
-    return optional_package("this metric needs", module)
+    return import_optional_package("this metric requires", module)
 
 
 @functools.lru_cache(maxsize=2)
@@ -221,7 +212,7 @@ def _load_encoder(model: str) -> Callable[[str], Floats]:
 
 @functools.lru_cache(maxsize=2)
 def _load_surprisal_model(model: str) -> Callable[[str], tuple[float, int, int]]:
-    """From a text to the nats of its tokens after the first, how many these are, and how many words they are."""
+    """Return a function from a text to its surprisal in nats after the first token, and its token and word counts."""
     torch, transformers = _import_package("torch"), _import_package("transformers")
     tokenizer = _load_pretrained(transformers.AutoTokenizer, model)
     network = _load_pretrained(transformers.AutoModelForCausalLM, model).eval()
@@ -234,7 +225,7 @@ def _load_surprisal_model(model: str) -> Callable[[str], tuple[float, int, int]]
         with torch.no_grad():
             loss = float(network(**inputs, labels=inputs["input_ids"]).loss)
         read = tokenizer.decode(inputs["input_ids"][0], skip_special_tokens=True)
-        return loss * count, count, len(tokens.words(read))
+        return loss * count, count, len(tokens.word_offsets(read))
 
     return summed_surprisal
 
@@ -245,11 +236,11 @@ def _load_pretrained(kind: Any, model: str) -> Any:
     except (OSError, ValueError) as error:
         reason = str(error).split("\n")[0]
         raise FinecombError(
-            f"model {model}: cannot be loaded ({reason}); name a folder or an installed model"
+            f"model {model} cannot be loaded ({reason}); give a folder or the name of an installed model"
         ) from None
 
 
-# --- by name -----------------------------------------------------------------------------------------------------
+# --- metrics by name ---------------------------------------------------------------------------------------------
 
 
 def _reference_metric(name: str, score: Callable[[Sequence[Candidate]], list[float]]) -> Metric:
@@ -266,7 +257,7 @@ METRICS: Mapping[str, Metric] = {
         _reference_metric("chrf", SacrebleuScores("chrf")),
     )
 }
-"""Metrics that need no model."""
+"""Metrics that need no model, by name."""
 
 
 def _bertscore_metric(model: str) -> Metric:
@@ -279,7 +270,19 @@ def _perplexity_metric(model: str) -> Metric:
 
 
 def _mauve_metric(model: str) -> Metric:
-    return Metric(f"mauve:{model}", mauve_scores(model), needs_references=True, of_corpus=True, uses_all_cores=True)
+    return Metric(
+        f"mauve:{model}",
+        lambda candidates: [
+            mauve(
+                model,
+                [candidate.references[0] for candidate in candidates],
+                [candidate.text for candidate in candidates],
+            )
+        ],
+        needs_references=True,
+        of_corpus=True,
+        uses_all_cores=True,
+    )
 
 
 MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
@@ -287,11 +290,11 @@ MODEL_METRICS: Mapping[str, Callable[[str], Metric]] = {
     "perplexity": _perplexity_metric,
     "mauve": _mauve_metric,
 }
-"""Metrics of a model, asked for as `NAME:MODEL`."""
+"""Builders of metrics that need a model, requested as `NAME:MODEL`."""
 
 
 def metric_by_name(name: str) -> Metric:
-    """The metric that is asked for as `NAME` or `NAME:MODEL`."""
+    """Return the metric requested as `NAME` or `NAME:MODEL`."""
     if name in METRICS:
         return METRICS[name]
     kind, _, model = name.partition(":")
@@ -299,6 +302,6 @@ def metric_by_name(name: str) -> Metric:
         return MODEL_METRICS[kind](model)
     if kind in MODEL_METRICS:
         raise FinecombError(
-            f"metric {kind}: needs a model, e.g. {kind}:NAME with a name or folder that transformers loads"
+            f"metric {kind} requires a model; use {kind}:NAME, where NAME is a Hugging Face model or a model folder"
         )
-    raise FinecombError(f"no metric is called {name!r}{did_you_mean(name, [*METRICS, *MODEL_METRICS])}")
+    raise FinecombError(f"unknown metric {name!r}{did_you_mean(name, [*METRICS, *MODEL_METRICS])}")

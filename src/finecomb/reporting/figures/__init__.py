@@ -1,1 +1,1 @@
-"""Figures: the figure model, its drawing as SVG, and the charts of papers and critics."""
+"""Figures: the data model, SVG output, and charts for papers and critics."""

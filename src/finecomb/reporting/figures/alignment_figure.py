@@ -1,77 +1,36 @@
-"""A picture of an alignment: a text, each annotator's marks below it, and lines through those that belong together."""
+"""Figure of an alignment: a text, the marks of each annotator below it, and lines between aligned marks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
-from typing import Any
-
 import polars as pl
 
-from finecomb.core.palette import UNLABELLED_SLOT, Slot, label_styles
+from finecomb.core.palette import UNLABELLED_SLOT, label_styles
 from finecomb.core.protocol import Protocol
+from finecomb.reporting.figures.figure_model import Axis, Bar, Categories, Chart, Line, PlotPanel, Text
 
-_CHARACTER_WIDTH, _LANE_HEIGHT, _TOP_MARGIN, _NAMES_WIDTH = 8.4, 34, 34, 64
-_STYLE = (
-    "text{font:14px ui-monospace,monospace;fill:#1a1d21}.quiet{fill:#5f666f}.lane{stroke:#dcdfe2}"
-    ".tie{stroke:#474d55;stroke-width:1.5;fill:none}"
-)
-_DASHES: Mapping[str, str] = {"solid": "none", "dashed": "7 3", "dotted": "2 3"}
+_CHARACTER_WIDTH, _LANE_HEIGHT = 8.4, 34  # px
 
 
-def alignment_svg(text: str, rows: pl.DataFrame, protocol: Protocol | None = None) -> str:
-    """One text on one line with the rows of `align`, as SVG. Every cluster has a number; a mark alone has no line.
+def alignment_chart(text: str, rows: pl.DataFrame, protocol: Protocol | None = None) -> Chart:
+    """Draw a text on one line above the marks of `align`.
 
-    Marks without a place are not drawn. Bars have the colour and the outline of their label.
+    Each cluster has a number, and a line joins its marks if there are several. Marks without a position are not drawn.
+    Bars have the colour and outline of their label.
     """
     placed = rows.drop_nulls(["start", "end"])
     people = placed["annotator"].unique().sort().to_list()
-    lanes = {person: _TOP_MARGIN + _LANE_HEIGHT * (at + 0.5) for at, person in enumerate(people)}
-    slots = {name: look.slot for name, look in label_styles(protocol).items()} if protocol else {}
-    long = _CHARACTER_WIDTH * len(text)
-    width, height = _NAMES_WIDTH + long + 10, _TOP_MARGIN + _LANE_HEIGHT * len(people) + 6
-    drawn = [
-        f'<text x="{_NAMES_WIDTH}" y="18" textLength="{long:.1f}" xml:space="preserve">{escape(text)}</text>',
-        *(_annotator_lane_svg(person, y, width) for person, y in lanes.items()),
-        *(_cluster_line_svg(cluster, lanes) for cluster in placed.partition_by("cluster") if len(cluster) > 1),
-        *(_mark_bar_svg(row, lanes, slots) for row in placed.iter_rows(named=True)),
-    ]
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    title = "Marks of each annotator under a text; a line joins those that are aligned"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">',
-            f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>',
-            *drawn,
-            "</svg>\n",
-        ]
-    )
-
-
-def _x_position(at: float) -> float:
-    return _NAMES_WIDTH + _CHARACTER_WIDTH * at
-
-
-def _mark_centre_x(row: Mapping[str, Any]) -> float:
-    return _x_position((row["start"] + row["end"]) / 2)
-
-
-def _annotator_lane_svg(person: str, y: float, width: float) -> str:
-    name = f'<text class="quiet" x="2" y="{y + 5:.0f}">{escape(person)}</text>'
-    return f'{name}<line class="lane" x1="{_NAMES_WIDTH}" x2="{width:.0f}" y1="{y:.0f}" y2="{y:.0f}"/>'
-
-
-def _cluster_line_svg(cluster: pl.DataFrame, lanes: Mapping[str, float]) -> str:
-    """A line from annotator to annotator through the marks of one cluster."""
-    points = [(_mark_centre_x(row), lanes[row["annotator"]]) for row in cluster.sort("annotator").iter_rows(named=True)]
-    return f'<polyline class="tie" points="{" ".join(f"{x:.1f},{y:.0f}" for x, y in points)}"/>'
-
-
-def _mark_bar_svg(row: Mapping[str, Any], lanes: Mapping[str, float], slots: Mapping[str | None, Slot]) -> str:
-    start, end, cluster, y = row["start"], row["end"], row["cluster"], lanes[row["annotator"]]
-    slot = slots.get(row["label"], UNLABELLED_SLOT)
-    wide, left = max(_CHARACTER_WIDTH * (end - start), 4.0), _x_position(start)
-    look = f'fill="#ffffff" stroke="{slot.light}" stroke-width="2" stroke-dasharray="{_DASHES[slot.line]}"'
-    tip = f"<title>{escape(row['label'] or 'no type')}</title>"
-    bar = f'<rect x="{left:.1f}" y="{y - 10:.0f}" width="{wide:.1f}" height="20" rx="3" {look}>{tip}</rect>'
-    return f'{bar}<text x="{left + wide / 2:.1f}" y="{y + 5:.0f}" text-anchor="middle">{cluster}</text>'
+    slots = {name: style.slot for name, style in label_styles(protocol).items()} if protocol else {}
+    points: dict[int, list[tuple[float, str]]] = {}
+    bars = []
+    for row in placed.sort("annotator").iter_rows(named=True):
+        start, end, name = row["start"], row["end"], row["annotator"]
+        points.setdefault(row["cluster"], []).append(((start + end) / 2, name))
+        slot = slots.get(row["label"], UNLABELLED_SLOT)
+        words, label = str(row["cluster"]), row["label"] or "no type"
+        bars.append(Bar(start, name, max(end, start + 0.5), slot, words=words, outlined=True, description=label))
+    ties = [Line(tuple(cluster), "ink-2", 1.5) for cluster in points.values() if len(cluster) > 1]
+    across = Axis(0, len(text), (), length=_CHARACTER_WIDTH * len(text) + 2, inset=1, hidden=True)
+    down = Categories(("", *people), step=_LANE_HEIGHT, font_size=13, ruled=True)
+    line = Text(0, "", text, font_size=14, extent=len(text))
+    title = "Marks of each annotator under a text; lines join aligned marks"
+    return Chart("alignment", title, panels=(PlotPanel(across, down, (line, *ties, *bars)),))

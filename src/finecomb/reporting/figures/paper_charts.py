@@ -1,259 +1,218 @@
-"""Charts of exhibits in one look: dots with intervals, stacks, heat maps, lines and bars, as Altair draws them.
+"""Charts of reproduced tables and figures: dots with intervals, stacked bars, heat maps, lines and bars.
 
-Every mark has a description that ends in its number, so that a screen reader can say it and a test can compare it with
-the table. Labels are told by flag and name, never by colour alone.
+Each mark of a chart has a description that ends in its number, so that a screen reader can read it and a test can
+compare it with the table. Labels are identified by flag and name, never by colour alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import altair as alt
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from finecomb.core.palette import LabelStyle
-from finecomb.reporting.page_shell import LIGHT
+from finecomb.reporting.figures.figure_model import (
+    Bar,
+    Categories,
+    Cell,
+    Chart,
+    Dot,
+    Line,
+    Mark,
+    PlotPanel,
+    Text,
+    build_axis,
+)
 
 Points = Sequence[Mapping[str, object]]
-HUMAN = "human"
-_INK = LIGHT["ink"]
-_ROW_HEIGHT = 22
-_DARKEST_SHADE = "#a3aab3"  # ink can still be read on it
+HUMAN_SYSTEM = "human"
 
 
-def rank_by_mean(points: Points, name: str) -> list[str]:
-    """Values of a column, most first by their mean, human last."""
+def rank_names_by_mean(points: Points, name: str) -> list[str]:
+    """Return the values of a column ranked by mean, highest first and human text last."""
     values: dict[str, list[float]] = {}
     for point in points:
-        values.setdefault(str(point[name]), []).append(float(str(point["value"])))
+        values.setdefault(str(point[name]), []).append(_number(point["value"]))
     means = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
-    return sorted(means, key=lambda key: (key == HUMAN, -means[key]))
+    return sorted(means, key=lambda key: (key == HUMAN_SYSTEM, -means[key]))
 
 
-def add_descriptions(points: Points, *names: str, value: str = "value") -> list[dict[str, object]]:
-    """Points with `said`, what a mark is in words and its number, and both ends of an interval of no width."""
-    rows = []
-    for point in points:
-        words = ", ".join(str(point[name]) for name in names if point.get(name) is not None)
-        ends = {edge: point[value] for edge in ("low", "high") if edge in point and point[edge] is None}
-        rows.append({**point, **ends, "said": f"{words}: {float(str(point[value])):.6g}"})
-    return rows
+def _number(value: object) -> float:
+    return math.nan if value is None else float(str(value))
 
 
-def _inline_data(rows: Points) -> alt.InlineData:
-    return alt.InlineData(values=[dict(row) for row in rows])
+def _describe(point: Mapping[str, object], *names: str, value: str = "value") -> str:
+    """Return the names and the number of a point, for screen readers and tooltips."""
+    words = ", ".join(str(point[name]) for name in names if name and point.get(name) is not None)
+    return f"{words}: {_number(point[value]):.6g}"
 
 
-def _attach_data(chart: Any, rows: Points) -> alt.TopLevelMixin:
-    whole: alt.TopLevelMixin = chart.properties(data=_inline_data(rows))
-    return whole
+def _unique(points: Points, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(point[name]) for point in points))
 
 
-def _name_axis(name: str, names: Sequence[str] | None) -> alt.Y:
-    return alt.Y(
-        f"{name}:N", sort=list(names) if names else None, title=None,
-        axis=alt.Axis(labelLimit=400, labelPadding=8, domain=False, ticks=False),
-    )  # fmt: skip
+def _chart(points: Points, panel: str, columns: int, draw: Callable[[Points], PlotPanel]) -> Chart:
+    """Return a chart with one panel per value of the column `panel`, or a single untitled panel with all points."""
+    if not panel:
+        return Chart(panels=(draw(points),))
+    panels = tuple(
+        replace(draw([point for point in points if str(point[panel]) == head]), title=head)
+        for head in _unique(points, panel)
+    )
+    return Chart(panels=panels, columns=columns, repeats_axes=columns > 1)
 
 
 def dot_chart(
-    points: Points, down: str, title: str, *, panel: str = "", panels: Sequence[str] = (), names: Sequence[str] = (),
+    points: Points, down: str, title: str, *, panel: str = "", names: Sequence[str] = (),
     columns: int = 5, width: int = 0, zero: bool = True,
-) -> alt.TopLevelMixin:  # fmt: skip
-    """A dot for each estimate with its interval as a line; one panel for each value of `panel`."""
-    rows = add_descriptions(points, *([panel] if panel else []), down)
-    down_names = list(names) or rank_by_mean(points, down)
-    wide = width or (150 if panel else 420)
-    scale = alt.Scale(zero=zero)
-    base = alt.Chart().encode(y=_name_axis(down, down_names))
-    axis = alt.Axis(tickCount=4 if panel else 6, labelFlush=False, labelOverlap="greedy")
-    lines = base.mark_rule(strokeWidth=2, strokeCap="round", color=_INK, aria=False).encode(
-        x=alt.X("low:Q", title=title, scale=scale, axis=axis), x2="high:Q"
-    )
-    circles = base.mark_point(filled=True, size=70, color=_INK, opacity=1).encode(
-        x=alt.X("value:Q", scale=scale), description="said:N"
-    )
-    chart = alt.layer(lines, circles).properties(width=wide, height=alt.Step(_ROW_HEIGHT))
-    if not panel:
-        return _attach_data(chart, rows)
-    heads = list(panels) or list(dict.fromkeys(str(row[panel]) for row in rows))
-    facet = alt.Facet(f"{panel}:N", sort=heads, title=None, header=alt.Header(labelAnchor="start", labelLimit=wide))
-    return alt.FacetChart(data=_inline_data(rows), spec=chart, facet=facet, columns=columns)
+) -> Chart:  # fmt: skip
+    """Draw estimates as dots with interval lines, one panel per value of `panel`."""
+    rows = Categories(tuple(names or rank_names_by_mean(points, down)))
+    ends = [_number(point.get(name)) for point in points for name in ("value", "low", "high")]
+    axis = replace(build_axis(ends, zero=zero), title=title, length=width or (150 if panel else 420))
+
+    def draw(own: Points) -> PlotPanel:
+        marks = tuple(
+            Dot(
+                _number(point["value"]), str(point[down]), _number(point.get("low")), _number(point.get("high")),
+                description=_describe(point, panel, down),
+            )
+            for point in own
+        )  # fmt: skip
+        return PlotPanel(axis, rows, marks)
+
+    return _chart(points, panel, columns, draw)
+
+
+def ranked_dot_chart(points: Points, down: str, title: str, *, panel: str, columns: int = 3) -> Chart:
+    """Draw dots without intervals, ranked within each panel; each panel has its own names."""
+    axis = replace(build_axis([_number(point["value"]) for point in points]), title=title)
+
+    def draw(own: Points) -> PlotPanel:
+        ranked = sorted(own, key=lambda point: -_number(point["value"]))
+        marks = (Dot(_number(p["value"]), str(p[down]), description=_describe(p, panel, down)) for p in ranked)
+        return PlotPanel(axis, Categories(_unique(ranked, down)), tuple(marks))
+
+    return _chart(points, panel, columns, draw)
 
 
 def stacked_bar_chart(
-    points: Points, down: str, part: str, title: str, looks: Mapping[str | None, LabelStyle]
-) -> alt.TopLevelMixin:
-    """A bar for each row, cut into parts that add up; each part has its colour and, where there is room, its flag."""
-    rows = _stack_rows(points, down, part, looks)
-    parts = list(dict.fromkeys(str(point[part]) for point in points))
-    colours = [_colour(looks, name) for name in parts]
-    base = alt.Chart(_inline_data(rows)).encode(y=_name_axis(down, _rank_by_total(points, down)))
-    colour = alt.Color(f"{part}:N", scale=alt.Scale(domain=parts, range=colours), legend=_legend(parts, looks))
-    bars = base.mark_bar(stroke="white", strokeWidth=1, height=16).encode(
-        x=alt.X("start:Q", title=title), x2="end:Q", color=colour, description="said:N"
-    )
-    flags = base.mark_text(fontSize=10, fontWeight=700, aria=False).encode(
-        x="middle:Q", text="flag:N", color=alt.Color("ink:N", scale=None)
-    )
-    sized = alt.layer(bars, flags).properties(width=460, height=alt.Step(28))
-    stack: alt.TopLevelMixin = sized.resolve_scale(color="independent")
-    return stack
-
-
-def _rank_by_total(points: Points, down: str) -> list[str]:
-    sums: dict[str, float] = {}
-    for point in points:
-        sums[str(point[down])] = sums.get(str(point[down]), 0.0) + float(str(point["value"]))
-    return sorted(sums, key=lambda key: (key == HUMAN, -sums[key]))
-
-
-def _stack_rows(
-    points: Points, down: str, part: str, looks: Mapping[str | None, LabelStyle]
-) -> list[dict[str, object]]:
-    """Where each part begins and ends, and its flag where it is wide enough for one."""
+    points: Points, down: str, part: str, title: str, styles: Mapping[str | None, LabelStyle]
+) -> Chart:
+    """Draw one stacked bar per row; each part has the colour and the flag of its label."""
     ends: dict[str, float] = {}
-    rows = add_descriptions(points, down, part)
-    for row in rows:
-        start = ends.get(str(row[down]), 0.0)
-        ends[str(row[down])] = start + float(str(row["value"]))
-        row |= {"start": start, "end": ends[str(row[down])], "middle": start + float(str(row["value"])) / 2}
-    widest = max(ends.values(), default=1.0) or 1.0
-    for row in rows:
-        look = looks.get(str(row[part]))
-        is_wide = float(str(row["value"])) > 0.045 * widest
-        row |= {"flag": look.flag if look and is_wide else "", "ink": look.slot.light_text if look else _INK}
-    return rows
+    marks = []
+    for point in points:
+        name, style = str(point[down]), styles.get(str(point[part]))
+        start = ends.get(name, 0.0)
+        ends[name] = start + _number(point["value"])
+        bar = Bar(start, name, ends[name], style.slot if style else "edge", words=style.flag if style else "")
+        marks.append(replace(bar, min_length=0, description=_describe(point, down, part)))
+    rows = Categories(tuple(sorted(ends, key=lambda key: (key == HUMAN_SYSTEM, -ends[key]))), step=28)
+    axis = replace(build_axis(list(ends.values())), title=title, length=460)
+    return Chart(panels=(PlotPanel(axis, rows, tuple(marks)),), legend=_legend(points, part, styles))
 
 
-def _colour(looks: Mapping[str | None, LabelStyle], name: str) -> str:
-    look = looks.get(name)
-    return look.slot.light if look else LIGHT["edge"]
-
-
-def _legend(parts: Iterable[str], looks: Mapping[str | None, LabelStyle]) -> alt.Legend:
-    """Names with their flags."""
-    said = {name: f"{looks[name].flag}  {looks[name].title}" if name in looks else name for name in parts}
-    expression = " : ".join(f"datum.label == '{name}' ? '{words}'" for name, words in said.items())
-    return alt.Legend(title=None, labelExpr=f"{expression} : datum.label", symbolType="square", labelLimit=220)
+def _legend(points: Points, part: str, styles: Mapping[str | None, LabelStyle]) -> tuple[LabelStyle, ...]:
+    return tuple(styles[name] for name in _unique(points, part) if name in styles)
 
 
 def heat_map(
-    points: Points, across: str, down: str, title: str, *, panel: str = "", digits: int = 2, columns: int = 2,
+    points: Points, across: str, down: str, *, panel: str = "", digits: int = 2, columns: int = 2,
     shared: bool = True, step: int = 46,
-) -> alt.TopLevelMixin:  # fmt: skip
-    """A number in each cell on a shade of ink that says how much; panels side by side."""
-    rows = add_descriptions(points, *([panel] if panel else []), down, across)
-    across_names, down_names = (list(dict.fromkeys(str(row[name]) for row in rows)) for name in (across, down))
-    angle = -45 if max(map(len, across_names)) > 7 else 0
-    base = alt.Chart().encode(
-        x=alt.X(f"{across}:N", sort=across_names, title=across.replace("_", " "),
-                axis=alt.Axis(labelAngle=angle, domain=False, ticks=False, labelLimit=160)),
-        y=alt.Y(f"{down}:N", sort=down_names, title=None, axis=alt.Axis(domain=False, ticks=False, labelLimit=200)),
-    )  # fmt: skip
-    shades = [abs(float(str(row["value"]))) for row in rows]
-    rows = [{**row, "shade": shade} for row, shade in zip(rows, shades, strict=True)]
-    domain = [0.0, max([*shades, 1e-9])] if shared else alt.Undefined
-    colour = alt.Color("shade:Q", scale=alt.Scale(domain=domain, range=[LIGHT["well"], _DARKEST_SHADE]), legend=None)
-    cells = base.mark_rect(stroke="white", strokeWidth=2).encode(color=colour, description="said:N")
-    words = base.mark_text(fontSize=11, color=_INK, aria=False).encode(text=alt.Text("value:Q", format=f".{digits}f"))
-    chart = alt.layer(cells, words).properties(width=alt.Step(step), height=alt.Step(26))
-    if not panel:
-        return chart.properties(data=_inline_data(rows), title=title)
-    names = list(dict.fromkeys(str(row[panel]) for row in rows))
-    facet = alt.Facet(f"{panel}:N", sort=names, title=title, header=alt.Header(labelAnchor="start"))
-    room = 8 * max(map(len, names)) - step * len(across_names)  # what a head needs beyond its cells
-    faceted = alt.FacetChart(
-        data=_inline_data(rows), spec=chart, facet=facet, columns=columns, spacing=max(20, room + 12)
-    )
-    return faceted if shared else faceted.resolve_scale(color="independent")
+) -> Chart:  # fmt: skip
+    """Draw a heat map with the number in each cell; panels share one scale of shades unless `shared` is False."""
+    x = Categories(_unique(points, across), across.replace("_", " "), step=step)
+    y = Categories(_unique(points, down), step=26)
+
+    def draw(own: Points) -> PlotPanel:
+        darkest = max([abs(_number(point["value"])) for point in (points if shared else own)], default=0.0) or 1.0
+        cells = tuple(
+            Cell(
+                str(point[across]), str(point[down]), abs(_number(point["value"])) / darkest,
+                f"{_number(point['value']):.{digits}f}".replace("-", "−"),
+                description=_describe(point, panel, down, across),
+            )
+            for point in own
+        )  # fmt: skip
+        return PlotPanel(x, y, cells)
+
+    return _chart(points, panel, columns, draw)
 
 
-def line_chart(points: Points, across: str, title: str, *, panel: str, columns: int = 4) -> alt.TopLevelMixin:
-    """A line through dots with a band for the interval, one panel for each value of `panel`."""
-    rows = add_descriptions(points, panel, across)
-    names = list(dict.fromkeys(str(row[panel]) for row in rows))
-    base = alt.Chart().encode(x=alt.X(f"{across}:Q", axis=alt.Axis(tickCount=4, labelOverlap="greedy")))
-    value = alt.Y("value:Q", title=title, axis=alt.Axis(tickCount=4, labelOverlap="greedy"))
-    layers = (
-        base.mark_area(color=LIGHT["wash"], aria=False).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_line(color=_INK, strokeWidth=2, aria=False).encode(y=value),
-        base.mark_point(filled=True, size=40, color=_INK, opacity=1).encode(y=value, description="said:N"),
-    )
-    chart = alt.layer(*layers).properties(width=150, height=110)
-    facet = alt.Facet(f"{panel}:N", sort=names, title=None, header=alt.Header(labelAnchor="start"))
-    return alt.FacetChart(data=_inline_data(rows), spec=chart, facet=facet, columns=columns)
+def line_chart(points: Points, across: str, title: str, *, panel: str, columns: int = 4) -> Chart:
+    """Draw lines with dots and an interval band, one panel per value of `panel`."""
+    x = replace(build_axis([_number(point[across]) for point in points]), title=across)
+    ends = [_number(point.get(name)) for point in points for name in ("value", "low", "high")]
+    y = replace(build_axis(ends), title=title, length=110)
+
+    def draw(own: Points) -> PlotPanel:
+        ranked = sorted(own, key=lambda point: _number(point[across]))
+        line, upper, lower = (
+            tuple((_number(p[across]), _number(p["value"] if p.get(name) is None else p[name])) for p in ranked)
+            for name in ("value", "high", "low")
+        )
+        marks: list[Mark] = [Line((*upper, *lower[::-1]), fill="wash"), Line(line)]
+        marks += [
+            Dot(*place, radius=3.5, description=_describe(point, panel, across))
+            for place, point in zip(line, ranked, strict=True)
+        ]
+        return PlotPanel(x, y, tuple(marks))
+
+    return _chart(points, panel, columns, draw)
 
 
-def bar_chart(
-    points: Points, down: str, title: str, *, names: Sequence[str] = (), panel: str = "", columns: int = 3,
-    digits: int = 0, percent: bool = False,
-) -> alt.TopLevelMixin:  # fmt: skip
-    """Bars for things that add up, each with its number."""
-    rows = add_descriptions(points, *([panel] if panel else []), down)
-    down_names = list(names) or rank_by_mean(points, down)
-    base = alt.Chart().encode(y=_name_axis(down, down_names))
-    axis = alt.Axis(tickCount=4, format="%" if percent else alt.Undefined, labelOverlap="greedy")
-    value = alt.X("value:Q", title=title, axis=axis)
-    rectangles = base.mark_bar(color=LIGHT["edge"], height=13).encode(x=value, description="said:N")
-    form = f".{digits}%" if percent else f",.{digits}f"
-    words = base.mark_text(align="left", dx=4, fontSize=12, color=_INK, aria=False).encode(
-        x="value:Q", text=alt.Text("value:Q", format=form)
-    )
-    chart = alt.layer(rectangles, words).properties(width=220 if panel else 360, height=alt.Step(_ROW_HEIGHT))
-    if not panel:
-        return _attach_data(chart, rows)
-    heads = list(dict.fromkeys(str(row[panel]) for row in rows))
-    facet = alt.Facet(f"{panel}:N", sort=heads, title=None, header=alt.Header(labelAnchor="start"))
-    return alt.FacetChart(data=_inline_data(rows), spec=chart, facet=facet, columns=columns)
+def share_bar_chart(points: Points, down: str, title: str) -> Chart:
+    """Draw horizontal bars of shares with their values in per cent, in the order of the points."""
+    axis = replace(build_axis([_number(point["value"]) for point in points], percent=True), title=title, length=360)
+    bars = (Bar(0, str(p[down]), _number(p["value"]), description=_describe(p, down)) for p in points)
+    words = (Text(_number(p["value"]), str(p[down]), f"{_number(p['value']):.1%}", dx=4) for p in points)
+    return Chart(panels=(PlotPanel(axis, Categories(_unique(points, down)), (*bars, *words)),))
 
 
-def ranked_dot_chart(points: Points, down: str, title: str, *, panel: str, columns: int = 3) -> alt.TopLevelMixin:
-    """Dots without intervals, most first within each panel, each panel with names of its own."""
-    rows = add_descriptions(points, panel, down)
-    base = alt.Chart().encode(y=alt.Y(f"{down}:N", sort="-x", title=None, axis=alt.Axis(domain=False, ticks=False)))
-    value = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=4))
-    chart = base.mark_point(filled=True, size=70, color=_INK, opacity=1).encode(x=value, description="said:N")
-    names = list(dict.fromkeys(str(row[panel]) for row in rows))
-    facet = alt.Facet(f"{panel}:N", sort=names, title=None, header=alt.Header(labelAnchor="start"))
-    spec = chart.properties(width=150, height=alt.Step(_ROW_HEIGHT))
-    faceted = alt.FacetChart(data=_inline_data(rows), spec=spec, facet=facet, columns=columns)
-    apart: alt.TopLevelMixin = faceted.resolve_scale(y="independent")
-    return apart
+def histogram(points: Points, across: str, title: str, *, panel: str, columns: int = 3) -> Chart:
+    """Draw vertical bars of counts, one panel per value of `panel`."""
+    places = Categories(tuple(sorted(_unique(points, across), key=float)), across, step=22)
+    places = replace(places, step=max(22, 180 / len(places.names)))
+    axis = replace(build_axis([_number(point["value"]) for point in points]), title=title, length=120, inset=0)
 
+    def draw(own: Points) -> PlotPanel:
+        bars = (
+            Bar(
+                str(p[across]),
+                0,
+                _number(p["value"]),
+                thickness=0.85,
+                min_length=0,
+                description=_describe(p, panel, across),
+            )
+            for p in own
+        )
+        return PlotPanel(places, axis, tuple(bars))
 
-def histogram(points: Points, across: str, title: str, *, panel: str, columns: int = 3) -> alt.TopLevelMixin:
-    """Upright bars of counts, one panel for each value of `panel`."""
-    rows = add_descriptions(points, panel, across)
-    names = list(dict.fromkeys(str(row[panel]) for row in rows))
-    places = alt.X(f"{across}:O", axis=alt.Axis(labelAngle=0, labelOverlap="greedy", domain=False, ticks=False))
-    chart = (
-        alt.Chart().mark_bar(color=LIGHT["edge"])
-        .encode(x=places, y=alt.Y("value:Q", title=title, axis=alt.Axis(tickCount=4)), description="said:N")
-        .properties(width=180, height=120)
-    )  # fmt: skip
-    facet = alt.Facet(f"{panel}:N", sort=names, title=None, header=alt.Header(labelAnchor="start"))
-    return alt.FacetChart(data=_inline_data(rows), spec=chart, facet=facet, columns=columns)
+    return _chart(points, panel, columns, draw)
 
 
 def span_strip_chart(
-    points: Points, down: str, part: str, title: str, looks: Mapping[str | None, LabelStyle]
-) -> alt.TopLevelMixin:
-    """Places along a text, one row for each reader; colour and flag say the label."""
-    rows = add_descriptions(points, down, part, value="start")
-    parts = list(dict.fromkeys(str(point[part]) for point in points))
-    colour = alt.Color(
-        f"{part}:N", scale=alt.Scale(domain=parts, range=[_colour(looks, name) for name in parts]),
-        legend=_legend(parts, looks),
-    )  # fmt: skip
-    names = list(dict.fromkeys(str(point[down]) for point in points))
-    place = alt.X("start:Q", title=title)
-    chart = alt.Chart(_inline_data(rows)).mark_rect(height=14, opacity=0.6)
-    marks = chart.encode(y=_name_axis(down, names), x=place, x2="end:Q", color=colour, description="said:N")
-    strip: alt.TopLevelMixin = marks.properties(width=560, height=alt.Step(_ROW_HEIGHT))
-    return strip
+    points: Points, down: str, part: str, title: str, styles: Mapping[str | None, LabelStyle]
+) -> Chart:
+    """Draw the spans along a text, one row per annotator; colour and flag identify the label."""
+    marks = []
+    for point in points:
+        style = styles.get(str(point[part]))
+        bar = Bar(_number(point["start"]), str(point[down]), _number(point["end"]), style.slot if style else "edge")
+        described = _describe(point, down, part, value="start")
+        marks.append(replace(bar, opacity=0.6, thickness=0.64, description=described))
+    axis = replace(build_axis([_number(point["end"]) for point in points]), title=title, length=560)
+    panel = PlotPanel(axis, Categories(_unique(points, down)), tuple(marks))
+    return Chart(panels=(panel,), legend=_legend(points, part, styles))
 
 
-def concat_charts(charts: Mapping[str, Any]) -> alt.TopLevelMixin:
-    """Several charts with a head each."""
-    return alt.hconcat(*(chart.properties(title=head) for head, chart in charts.items()))
+def join_columns(charts: Mapping[str, Chart]) -> Chart:
+    """Join charts as columns below their titles; panels with the same title share a line."""
+    charts = {title: chart for title, chart in charts.items() if chart.panels}
+    titles = dict.fromkeys(panel.title for chart in charts.values() for panel in chart.panels)
+    columns = [{panel.title: panel for panel in chart.panels} for chart in charts.values()]
+    empty = [replace(chart.panels[0], marks=()) for chart in charts.values()]
+    panels = (own.get(title, blank) for title in titles for own, blank in zip(columns, empty, strict=True))
+    return Chart(panels=tuple(panels), columns=len(charts), repeats_axes=False, headers=tuple(charts))

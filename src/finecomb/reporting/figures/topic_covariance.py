@@ -1,55 +1,56 @@
-"""Covariances of topic strengths side by side (Deng et al. 2022, Figures 6, 8 and 9), as SVG."""
+"""Heat maps of topic covariances, one panel per corpus (Deng et al. 2022, Figures 6, 8 and 9)."""
 
 from __future__ import annotations
 
-import base64
 import struct
 import zlib
 from collections.abc import Mapping
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
+
+from finecomb.reporting.figures.figure_model import Axis, Chart, PlotPanel, Raster
 
 Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]  # (rows, columns, 3)
 
 MAX_COVARIANCE = 5.0
 _LOW_COLOUR, _MIDDLE_COLOUR, _HIGH_COLOUR = np.array([[33, 75, 127], [247, 247, 245], [150, 43, 26]], float)
-_PANEL_SIDE, _PANEL_GAP, _TOP_MARGIN, _COLOUR_BAR_WIDTH = 260, 18, 30, 14
+_PANEL_SIDE = 260  # px
 
 
-def covariance_figure(points: Mapping[str, Floats]) -> str:
-    """One panel for each named (documents, topics) array; the first one's clustering orders the topics of all.
+def topic_covariance_chart(points: Mapping[str, Floats]) -> Chart:
+    """Draw one covariance panel per named (documents, topics) array, and the scale of colours.
 
-    Values are cut at -5 and 5, as in the paper.
+    The hierarchical clustering of the first array orders the topics of all panels. Values are clipped to [-5, 5], as in
+    the paper.
     """
     matrices = {name: np.cov(values, rowvar=False) for name, values in points.items()}
-    order = cluster_order(next(iter(matrices.values())))
+    order = clustered_topic_order(next(iter(matrices.values())))
+    side = Axis(0, 1, (), length=_PANEL_SIDE, hidden=True)
     panels = [
-        _panel(at * (_PANEL_SIDE + _PANEL_GAP), name, map_colours(matrix[np.ix_(order, order)]))
-        for at, (name, matrix) in enumerate(matrices.items())
+        PlotPanel(side, side, (Raster(encode_png(covariance_colours(matrix[np.ix_(order, order)]))),), name)
+        for name, matrix in matrices.items()
     ]
-    width = len(panels) * (_PANEL_SIDE + _PANEL_GAP) + 60
-    scale = _colour_bar(width - 60)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_PANEL_SIDE + _TOP_MARGIN + 6}" '
-        f'width="{width}" '
-        f'font-family="sans-serif" font-size="13" fill="#14161a">{"".join(panels)}{scale}</svg>'
-    )
+    strip = covariance_colours(np.linspace(MAX_COVARIANCE, -MAX_COVARIANCE, 64)[:, None])
+    scale = Axis(-MAX_COVARIANCE, MAX_COVARIANCE, (-MAX_COVARIANCE, 0, MAX_COVARIANCE), length=_PANEL_SIDE)
+    panels.append(PlotPanel(Axis(0, 1, (), length=14, hidden=True), scale, (Raster(encode_png(strip)),), ""))
+    note = f"Blue: negative, red: positive; values beyond ±{MAX_COVARIANCE:g} have the colour of the limit."
+    title = "Covariances of topics"
+    return Chart("covariances", title, panels=tuple(panels), columns=len(panels), notes=(note,))
 
 
-def cluster_order(covariance: Floats) -> NDArray[np.intp]:
-    """The topics in the order of the leaves of their hierarchical clustering, rows of the matrix being compared."""
+def clustered_topic_order(covariance: Floats) -> NDArray[np.intp]:
+    """Return the topics in the leaf order of a hierarchical clustering of the rows of the covariance matrix."""
     if len(covariance) < 3:
         return np.arange(len(covariance))
     tree = hierarchy.linkage(covariance, method="average", optimal_ordering=True)
     return np.asarray(hierarchy.leaves_list(tree), np.intp)
 
 
-def map_colours(matrix: Floats) -> Pixels:
-    """Blue below zero, white at zero, red above, full at the clamp."""
+def covariance_colours(matrix: Floats) -> Pixels:
+    """Map covariances to colours: blue below zero, white at zero, red above, saturated at the clipping limits."""
     share = (np.clip(matrix, -MAX_COVARIANCE, MAX_COVARIANCE) / MAX_COVARIANCE)[..., None]
     mixed = (
         _MIDDLE_COLOUR
@@ -60,7 +61,7 @@ def map_colours(matrix: Floats) -> Pixels:
 
 
 def encode_png(pixels: Pixels) -> bytes:
-    """An image as PNG."""
+    """Encode an RGB image as PNG."""
     height, width, _ = pixels.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
@@ -68,26 +69,3 @@ def encode_png(pixels: Pixels) -> bytes:
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
     )
-
-
-def _panel(left: int, name: str, pixels: Pixels) -> str:
-    title = f'<text x="{left}" y="18">{escape(name)}</text>'
-    return title + _image(left, _TOP_MARGIN, _PANEL_SIDE, _PANEL_SIDE, pixels)
-
-
-def _image(left: int, top: int, width: int, height: int, pixels: Pixels) -> str:
-    data = base64.b64encode(encode_png(pixels)).decode()
-    return (
-        f'<image x="{left}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
-    )
-
-
-def _colour_bar(left: int) -> str:
-    strip = map_colours(np.linspace(MAX_COVARIANCE, -MAX_COVARIANCE, 64)[:, None])
-    labels = [(f"≥{MAX_COVARIANCE:g}", 10), ("0", _PANEL_SIDE // 2 + 4), (f"≤−{MAX_COVARIANCE:g}", _PANEL_SIDE - 2)]
-    texts = "".join(
-        f'<text x="{left + _COLOUR_BAR_WIDTH + 5}" y="{_TOP_MARGIN + y}" font-size="11">{text}</text>'
-        for text, y in labels
-    )
-    return _image(left, _TOP_MARGIN, _COLOUR_BAR_WIDTH, _PANEL_SIDE, strip) + texts

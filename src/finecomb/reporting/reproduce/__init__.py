@@ -1,1 +1,1 @@
-"""The tables and figures of five papers, in each paper's own layout, from any study of its protocol."""
+"""Tables and figures of five papers in their original layout, computed from any study with a suitable protocol."""

@@ -1,17 +1,17 @@
-"""What papers print beside what comes out, and where a paper contradicts itself."""
+"""Values printed in papers: comparison with our results, and contradictions within a paper."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
 import numpy as np
-import yaml
 
-from finecomb.core.study import Study
+from finecomb.core.protocol_yaml import load_yaml
+from finecomb.core.study import Study, document_meta_names
 from finecomb.reporting.reproduce.exhibits import ExhibitRow
 from finecomb.statistics.measures.printed_confusion import (
     PrintedRow,
@@ -19,7 +19,6 @@ from finecomb.statistics.measures.printed_confusion import (
     rounds_to_printed_digits,
 )
 from finecomb.statistics.measures.study_counts import counts_by_group as counted
-from finecomb.statistics.measures.study_counts import document_meta_names
 
 PrintedRows = Mapping[str, Mapping[str, str]]
 
@@ -27,12 +26,12 @@ PrintedRows = Mapping[str, Mapping[str, str]]
 @functools.cache
 def _load_printed_values() -> Mapping[str, Mapping[str, PrintedRows]]:
     text = (resources.files(__package__) / "printed.yaml").read_text(encoding="utf-8")
-    values: Mapping[str, Mapping[str, PrintedRows]] = yaml.safe_load(text)
+    values: Mapping[str, Mapping[str, PrintedRows]] = load_yaml(text, "the printed values")
     return values
 
 
 def printed_rows(paper: str, number: str) -> PrintedRows:
-    """The printed cells of an exhibit, by row and column; nothing where none are kept."""
+    """Return the values printed in an exhibit by row and column, or an empty mapping if none are stored."""
     return _load_printed_values().get(paper, {}).get(number, {})
 
 
@@ -40,11 +39,11 @@ _TEXTS_BY_SYSTEM: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "thomson-reiter": ({"wiseman": 7, "puduppully": 7, "rebuffel": 7},),
     "snac": ({"book_175b": 55, "book_6b": 55, "tripod": 40},),
 }
-"""Texts of each system in the data that the papers published."""
+"""Number of texts per system in the published data of each paper."""
 
 
 def is_paper_data(paper: str, study: Study) -> bool:
-    """Whether a study is the paper's own data, by its systems and how many texts each has."""
+    """Return True if a study is the published data of a paper, judged by its systems and their number of texts."""
     work = study.submitted_work()
     if paper not in _TEXTS_BY_SYSTEM or "model" not in document_meta_names(work) or work.annotations.is_empty():
         return False
@@ -52,12 +51,12 @@ def is_paper_data(paper: str, study: Study) -> bool:
     return any(texts == dict(expected) for expected in _TEXTS_BY_SYSTEM[paper])
 
 
-# --- ours beside theirs ------------------------------------------------------------------------------------------
+# --- comparison with our values ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedCell:
-    """A printed number beside ours."""
+    """Value printed in a paper, with our value."""
 
     row: str
     column: str
@@ -66,14 +65,14 @@ class PrintedCell:
 
     @property
     def agrees(self) -> bool:
-        """Whether ours, rounded, gives the printed digits; `3.1k` are thousands."""
+        """True if our value rounds to the printed digits; `3.1k` means thousands."""
         if self.printed.endswith("k"):
             return bool(rounds_to_printed_digits(np.array([self.ours / 1000]), self.printed[:-1])[0])
         return bool(rounds_to_printed_digits(np.array([self.ours]), self.printed)[0])
 
 
 def compare_with_printed(table: Sequence[ExhibitRow], rows: PrintedRows) -> list[PrintedCell]:
-    """Every printed number whose cell the table has; rows go by their first column, whatever its capitals."""
+    """Return all printed values that have a cell in the table; rows match by their first column, ignoring case."""
     by_name = {name.casefold(): cells for name, cells in rows.items()}
     cells = []
     for row in table:
@@ -89,8 +88,8 @@ def compare_with_printed(table: Sequence[ExhibitRow], rows: PrintedRows) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two printed numbers that cannot both be right."""
+class PrintedContradiction:
+    """Two printed statements that cannot both be true."""
 
     where: str
     says: str
@@ -98,82 +97,71 @@ class Contradiction:
 
 
 def _rounding_range(words: str) -> tuple[float, float]:
-    """What a rounded number can have been."""
+    """Return the range of values that round to a printed number."""
     half = 0.5 * 10.0 ** -len(words.partition(".")[2])
     return float(words) - half, float(words) + half
 
 
-def variation_contradictions() -> list[Contradiction]:
-    """Rows of Scarecrow's Table 5 whose coefficient is not their deviation over their mean."""
-    rows = []
+def variation_coefficient_contradictions() -> Iterator[PrintedContradiction]:
+    """Find rows of Scarecrow's Table 5 whose coefficient of variation is not std. / mean."""
     for name, cells in printed_rows("scarecrow", "Table 5").items():
         mean, deviation, share = (_rounding_range(cells[column]) for column in ("mean", "std.", "c.v. (%)"))
         low, high = 100 * deviation[0] / mean[1], 100 * deviation[1] / mean[0]
         if share[1] < low or share[0] > high:
-            said = f"the coefficient of variation of {name} is {cells['c.v. (%)']}%"
+            statement = f"the coefficient of variation of {name} is {cells['c.v. (%)']}%"
             ratio = 100 * float(cells["std."]) / float(cells["mean"])
-            rows.append(Contradiction("Table 5", said, f"{cells['std.']} / {cells['mean']} is {ratio:.1f}%"))
-    return rows
+            yield PrintedContradiction("Table 5", statement, f"{cells['std.']} / {cells['mean']} is {ratio:.1f}%")
 
 
-def rate_contradictions(texts: int = 7) -> list[Contradiction]:
-    """Kinds whose errors per text in Table 2 cannot add up to their total in Table 1 (Thomson and Reiter)."""
-    rows = []
+def error_rate_contradictions(texts: int = 7) -> Iterator[PrintedContradiction]:
+    """Find error types whose rates in Table 2 cannot add up to the total in Table 1 (Thomson and Reiter)."""
     rates = printed_rows("thomson-reiter", "Table 2").values()
     for kind, cells in printed_rows("thomson-reiter", "Table 1").items():
         if any(kind not in row for row in rates):
             continue
-        counts = [_possible_error_counts(row[kind], texts) for row in rates]
-        least, most = sum(min(numbers) for numbers in counts), sum(max(numbers) for numbers in counts)
+        counts = []
+        for rate in (row[kind] for row in rates):
+            # error counts that round to the printed rate, or the nearest count if none does
+            low, high = _rounding_range(rate) if "." in rate else (float(rate) - 0.05, float(rate) + 0.05)
+            possible = [n for n in range(int(texts * (high + 1)) + 1) if low - 1e-9 <= n / texts <= high + 1e-9]
+            counts.append(possible or [round(float(rate) * texts)])
+        least, most = sum(map(min, counts)), sum(map(max, counts))
         if not least <= int(cells["total"]) <= most:
-            said = f"{cells['total']} errors of kind {kind}"
+            statement = f"there are {cells['total']} errors of type {kind}"
             number = str(least) if least == most else f"{least} to {most}"
-            rows.append(
-                Contradiction("Tables 1 and 2", said, f"{texts} texts of each system at Table 2's rates make {number}")
-            )
-    return rows
+            but = f"the rates of Table 2 for {texts} texts per system give {number}"
+            yield PrintedContradiction("Tables 1 and 2", statement, but)
 
 
-def _possible_error_counts(rate: str, texts: int) -> list[int]:
-    """Numbers of errors in so many texts that give a printed rate; the nearest one where none does."""
-    low, high = _rounding_range(rate) if "." in rate else (float(rate) - 0.05, float(rate) + 0.05)
-    numbers = [n for n in range(int(texts * (high + 1)) + 1) if low - 1e-9 <= n / texts <= high + 1e-9]
-    return numbers or [round(float(rate) * texts)]
-
-
-def confusion_contradictions(judgements: int = 650) -> list[Contradiction]:
-    """Rows of Clark et al.'s Tables 1 and 2 that no confusion matrix gives."""
-    rows = []
+def confusion_matrix_contradictions(judgements: int = 650) -> Iterator[PrintedContradiction]:
+    """Find rows of Tables 1 and 2 of Clark et al. that no confusion matrix can produce."""
     for number in ("Table 1", "Table 2"):
         for name, cells in printed_rows("clark", number).items():
-            figures = PrintedRow(
-                *(cells[column] for column in ("Acc.", "F1", "Prec.", "Recall", "% human", "% confident"))
-            )
-            if not len(matching_confusion_matrices(figures, judgements)):
+            columns = ("Acc.", "F1", "Prec.", "Recall", "% human", "% confident")
+            if not len(matching_confusion_matrices(PrintedRow(*(cells[column] for column in columns)), judgements)):
                 others = f"{cells['% human']}% human, P {cells['Prec.']} and R {cells['Recall']}"
-                but = f"no {judgements} answers give that and {others}"
-                rows.append(Contradiction(number, f"{name}: accuracy {cells['Acc.']}", but))
-    return rows
+                but = f"no set of {judgements} judgements gives this accuracy together with {others}"
+                yield PrintedContradiction(number, f"the accuracy of {name} is {cells['Acc.']}", but)
 
 
-def latent_contradictions() -> list[Contradiction]:
-    """The transformer's Latent PPL in Deng et al.'s Table 1 and in its running text."""
+def latent_perplexity_contradictions() -> Iterator[PrintedContradiction]:
+    """Compare the latent PPL of the transformer in Table 1 and in section 3 of Deng et al."""
     rows = printed_rows("deng", "Table 1")
     table, text = (rows[name]["Latent PPL"] for name in ("Trans-LM", "Trans-LM in the running text"))
-    if table == text:
-        return []
-    return [Contradiction("Table 1", f"the transformer's Latent PPL is {table}", f"section 3 says {text}")]
+    if table != text:
+        statement = f"the latent PPL of the transformer is {table}"
+        yield PrintedContradiction("Table 1", statement, f"section 3 gives {text}")
 
 
-CONTRADICTION_CHECKS: Mapping[str, Callable[[], list[Contradiction]]] = {
-    "scarecrow": variation_contradictions,
-    "thomson-reiter": rate_contradictions,
-    "clark": confusion_contradictions,
-    "deng": latent_contradictions,
+CONTRADICTION_CHECKS: Mapping[str, Callable[[], Iterator[PrintedContradiction]]] = {
+    "scarecrow": variation_coefficient_contradictions,
+    "thomson-reiter": error_rate_contradictions,
+    "clark": confusion_matrix_contradictions,
+    "deng": latent_perplexity_contradictions,
 }
-"""By paper: what finds printed numbers that cannot all be right."""
+"""Functions that find contradictory printed values, by paper."""
 
 
-def find_contradictions(paper: str) -> list[Contradiction]:
-    """Where a paper contradicts itself, computed from what it prints."""
-    return CONTRADICTION_CHECKS[paper]() if paper in CONTRADICTION_CHECKS else []
+def find_contradictions(paper: str) -> list[PrintedContradiction]:
+    """Find contradictions between values that a paper prints."""
+    return list(CONTRADICTION_CHECKS[paper]()) if paper in CONTRADICTION_CHECKS else []

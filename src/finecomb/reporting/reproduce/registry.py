@@ -1,4 +1,4 @@
-"""The registry of papers and their exhibits."""
+"""Registry of papers and their exhibits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from finecomb.reporting.reproduce.exhibits import Exhibit
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper whose tables and figures can be made again."""
+    """Paper whose tables and figures can be reproduced."""
 
     name: str
     title: str
     exhibits: tuple[Exhibit, ...]
 
     def find_exhibit(self, number: str) -> Exhibit:
-        """One of its exhibits by number, whatever its capitals."""
+        """Return an exhibit by its number, ignoring case."""
         by_number = {exhibit.number.casefold(): exhibit for exhibit in self.exhibits}
         if number.casefold() not in by_number:
             known = [exhibit.number for exhibit in self.exhibits]
-            raise FinecombError(f"{self.name} has no {number!r} here{did_you_mean(number, known)}")
+            raise FinecombError(f"unknown exhibit {number!r} of {self.name}{did_you_mean(number, known)}")
         return by_number[number.casefold()]
 
 
@@ -31,17 +31,17 @@ PAPERS: Mapping[str, Paper] = {
     paper.name: paper
     for paper in (
         Paper("scarecrow", "Dou et al. (2022), Scarecrow", scarecrow.EXHIBITS),
-        Paper("thomson-reiter", "Thomson and Reiter (2020), accuracy of data-to-text", thomson_reiter.EXHIBITS),
+        Paper("thomson-reiter", "Thomson and Reiter (2020), accuracy of data-to-text systems", thomson_reiter.EXHIBITS),
         Paper("snac", "Goyal, Li and Durrett (2022), SNaC", snac.EXHIBITS),
         Paper("clark", "Clark et al. (2021), human or machine", clark.EXHIBITS),
         Paper("deng", "Deng, Kuleshov and Rush (2022), model criticism", deng.EXHIBITS),
     )
 }
-"""By the name on the command line."""
+"""Papers by their name on the command line."""
 
 
 def find_paper(name: str) -> Paper:
-    """A paper by name; an error that names the nearest otherwise."""
+    """Return a paper by name, or raise an error that suggests the closest name."""
     if name not in PAPERS:
-        raise FinecombError(f"no paper is called {name!r}{did_you_mean(name, PAPERS)}")
+        raise FinecombError(f"unknown paper {name!r}{did_you_mean(name, PAPERS)}")
     return PAPERS[name]

@@ -1,4 +1,4 @@
-"""Words that are typical of one group of texts: log-odds with a prior, as scores that rare words do not win."""
+"""Words that are typical of one group of texts, by log-odds with a prior so that rare words do not rank first."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _STOP_WORDS = frozenset(
     "a an and are as at be been but by can do does for from had has have he her his i if in is it its not of on or she "
     "so that the their them then there they this to too was were what which who will with would you".split()
 )
-"""Words that say nothing alone; two words of which one is among them still count."""
+"""Stop words, which are ignored on their own; a word pair with a stop word still counts."""
 
 
 class TypicalWord(NamedTuple):
-    """A word or two of one group, how often it occurs there, and how typical it is."""
+    """Word or word pair of a group, with its frequency and score."""
 
     group: str
     words: str
     occurrences: int
     log_odds: float
-    """Of the group against all others."""
+    """Log-odds of the word in the group compared with all other groups."""
     score: float
-    """Log-odds over its standard error: beyond 1.96 the word is more frequent here than chance has it."""
+    """Log-odds divided by its standard error; above 1.96 the word is significantly more frequent in the group."""
 
 
 def extract_terms(text: str) -> list[str]:
-    """Words and pairs of neighbours, in small letters; common words only beside others.
+    """Return the lower-case words and adjacent word pairs of a text; a stop word counts only in a pair.
 
     >>> extract_terms("This was already stated.")
     ['already', 'stated', 'was already', 'already stated']
@@ -42,11 +42,12 @@ def extract_terms(text: str) -> list[str]:
 
 
 def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, min_count: int = 2) -> list[TypicalWord]:
-    r"""The `top` words of each group by log-odds with an informative Dirichlet prior.
+    r"""Return the `top` words of each group by log-odds with an informative Dirichlet prior.
 
     Monroe, Colaresi and Quinn (2008), "Fightin' Words", section 3.4. The prior of a word is its share of all words,
     with as many pseudo-counts in total as there are different words. The score is
-    $\delta / \sqrt{1 / (y_i + \alpha) + 1 / (y_j + \alpha)}$. Words that occur fewer than `least` times are left out.
+    $\delta / \sqrt{1 / (y_i + \alpha) + 1 / (y_j + \alpha)}$. Words that occur fewer than `min_count` times are
+    omitted.
     """
     counts = {
         group: Counter(term for text in group_texts for term in extract_terms(text))
@@ -55,24 +56,16 @@ def typical_words(texts: Mapping[str, Iterable[str]], top: int = 5, min_count: i
     total: Counter[str] = sum(counts.values(), Counter())
     size = sum(total.values())
     prior = {word: len(total) * count / size for word, count in total.items()} if size else {}
+    alphas = sum(prior.values())
     rows: list[TypicalWord] = []
     for group, own_counts in counts.items():
-        scored = [
-            _score_word(group, word, own_counts, total, prior)
-            for word, count in own_counts.items()
-            if count >= min_count
-        ]
+        scored, own_size = [], sum(own_counts.values())
+        for word, inside in own_counts.items():
+            if inside >= min_count:
+                alpha, outside = prior[word], total[word] - inside
+                delta = math.log((inside + alpha) / (own_size + alphas - inside - alpha))
+                delta -= math.log((outside + alpha) / (size - own_size + alphas - outside - alpha))
+                error = math.sqrt(1 / (inside + alpha) + 1 / (outside + alpha))
+                scored.append(TypicalWord(group, word, inside, delta, delta / error))
         rows += sorted(scored, key=lambda row: (-row.score, row.words))[:top]
     return rows
-
-
-def _score_word(
-    group: str, word: str, own_counts: Counter[str], total: Counter[str], prior: Mapping[str, float]
-) -> TypicalWord:
-    alpha, alphas = prior[word], sum(prior.values())
-    inside, outside = own_counts[word], total[word] - own_counts[word]
-    size, rest = sum(own_counts.values()), sum(total.values()) - sum(own_counts.values())
-    delta = math.log((inside + alpha) / (size + alphas - inside - alpha))
-    delta -= math.log((outside + alpha) / (rest + alphas - outside - alpha))
-    error = math.sqrt(1 / (inside + alpha) + 1 / (outside + alpha))
-    return TypicalWord(group, word, inside, delta, delta / error)

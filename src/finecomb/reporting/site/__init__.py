@@ -1,1 +1,1 @@
-"""The report of a study: a folder of plain pages with figures, tables and every text, which opens without a server."""
+"""Report site of a study: static pages with figures, tables and all texts, readable without a server."""

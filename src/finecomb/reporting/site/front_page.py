@@ -1,74 +1,79 @@
-"""The first page of a report as HTML."""
+"""HTML of the first page of a report."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
-from typing import Any
 
-from finecomb.core.estimate import Estimate
-from finecomb.core.palette import DARK_INK, SLOTS, UNLABELLED_SLOT, LabelStyle
+from finecomb.core.palette import DARK_INK, SLOTS_BY_FAMILY, UNLABELLED_SLOT, LabelStyle
+from finecomb.core.results import Estimate
 from finecomb.reporting.figures import svg
 from finecomb.reporting.figures.figure_model import (
     Axis,
     BarFigure,
+    BaseFigure,
     DotFigure,
     DotRow,
     LabelPanel,
     PanelFigure,
     Report,
-    ReportFigure,
     TableFigure,
     TextBarFigure,
+    describe_unused_labels,
+    format_count_with_noun,
 )
-from finecomb.reporting.page_shell import DARK, LIGHT
+from finecomb.reporting.page_shell import DARK_COLOURS, LIGHT_COLOURS
 
-_MAX_TABLE_ROWS = 500  # of a table on the page; all of them are in its CSV
-_MAX_TALL_ROWS = 16  # of a figure; more of them are drawn closer together
-_MAX_WIDE_BARS = 18  # of a comb; more of them are drawn thinner
-_MAX_SHORT_NAME_LENGTH = 10  # letters; longer ones would be cut on a phone where two panels stand side by side
-SHADE_COUNT = 16
-"""Shades of grey behind words, from nobody to everybody."""
+_MAX_TABLE_ROWS = 500  # rows per table on the page; the CSV has all rows
+_MAX_TALL_ROWS = 16  # figures with more rows are drawn more densely
+_MAX_BAR_HEIGHT = 76  # px
+_MAX_WIDE_BARS = 18  # systems with more bars get thinner ones
+_MAX_SHORT_NAME_LENGTH = 10  # characters; longer names would be cut off on a phone, where two panels are side by side
+MARKED_SHARE_SHADE_COUNT = 16
+"""Number of grey shades for the share of people who marked a word."""
 BRAND_HTML = '<div class="brand">Finecomb</div>'
-"""The name; its comb is in the style sheet, once for all pages."""
+"""Product name as HTML; the style sheet adds the logo, so that pages need not contain it."""
 
 
 def read_asset(name: str) -> str:
-    """A style sheet or script of the report."""
+    """Read a style sheet or script of the report."""
     return (resources.files("finecomb.reporting.site") / "assets" / name).read_text(encoding="utf-8")
 
 
-def style_sheet(tokens: Mapping[str, str] | None = None) -> str:
-    """The tokens of both themes, and the rules; `tokens` are more of them, e.g. rows of readers."""
-    light = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
-    dark = "".join(f"--{name}:{value};" for name, value in DARK.items())
-    known = [*(slot for family in SLOTS.values() for slot in family), UNLABELLED_SLOT]
+def report_style_sheet(tokens: Mapping[str, str] | None = None) -> str:
+    """Return the style sheet with the colours of both themes; `tokens` adds CSS variables, e.g. for annotator rows."""
+    light = "".join(f"--{name}:{value};" for name, value in LIGHT_COLOURS.items())
+    dark = "".join(f"--{name}:{value};" for name, value in DARK_COLOURS.items())
+    known = [*(slot for family in SLOTS_BY_FAMILY.values() for slot in family), UNLABELLED_SLOT]
     slots = "".join(f".s-{slot.name}{{--c:{slot.light};--k:{slot.light_text}}}" for slot in known)
     dark_slots = "".join(f".s-{slot.name}{{--c:{slot.dark};--k:{DARK_INK}}}" for slot in known)
-    strokes = "".join(f"--g-{slot.name}:{_stroke_gradient(slot.light, slot.line)};" for slot in known)
-    dark_strokes = "".join(f"--g-{slot.name}:{_stroke_gradient(slot.dark, slot.line)};" for slot in known)
+    strokes = "".join(f"--g-{slot.name}:{_stroke_css_gradient(slot.light, slot.line)};" for slot in known)
+    dark_strokes = "".join(f"--g-{slot.name}:{_stroke_css_gradient(slot.dark, slot.line)};" for slot in known)
     depths = "".join(
         f"--d{depth}:linear-gradient(color-mix(in srgb,var(--ink) {depth}%,transparent) 0 0);"
-        for depth in range(SHADE_COUNT + 1)
+        for depth in range(MARKED_SHARE_SHADE_COUNT + 1)
     )
     night = f":root{{color-scheme:dark;{dark}{dark_strokes}{depths}--alert:#ff9a90}}{dark_slots}"
     night = f"@media screen and (prefers-color-scheme:dark){{{night}}}"
-    depths += "".join(f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(SHADE_COUNT + 1))
+    depths += "".join(
+        f"--D{depth}:var(--d{depth}) 0 0/100% 29px no-repeat;" for depth in range(MARKED_SHARE_SHADE_COUNT + 1)
+    )
     more = "".join(f"--{name}:{value};" for name, value in (tokens or {}).items())
     return f":root{{{light}{strokes}{depths}{more}}}{slots}\n{read_asset('report.css')}\n{night}\n"
 
 
-def print_footer_css(words: str) -> str:
-    """A rule that prints words at the foot of each sheet of paper, left of the page's number."""
+def printed_page_footer_css(words: str) -> str:
+    """Return a CSS rule that prints a footer on each sheet of paper, left of the page number."""
     quoted = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'@page{{@bottom-left{{content:"{quoted}";font:400 9px var(--sans);color:#666}}}}\n'
 
 
-def _stroke_gradient(colour: str, line: str) -> str:
-    """The line style of a label's group as a gradient, so that it wraps, prints and copies with the words."""
+def _stroke_css_gradient(colour: str, line: str) -> str:
+    """Return the line style of a label group as a CSS gradient, which wraps, prints and copies with the text."""
     lengths = {"dashed": (8, 11), "dotted": (3, 6)}.get(line)
     if lengths is None:
         return f"linear-gradient({colour} 0 0)"
@@ -76,7 +81,7 @@ def _stroke_gradient(colour: str, line: str) -> str:
 
 
 def render_report_page(title: str, body: str, root: str = "") -> str:
-    """A page that fetches nothing but its own style sheet and script; `root` is the way back to the report's folder."""
+    """Render a page that loads only the style sheet and script of the report; `root` is the path to its folder."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -88,7 +93,7 @@ def render_report_page(title: str, body: str, root: str = "") -> str:
 
 
 def render_front_page(report: Report) -> str:
-    """The entry page: the answer, then every figure."""
+    """Render the first page: the main result, then all figures."""
     contents = "".join(
         f'<li><a href="#{figure.id}">{escape(figure.title.partition(" ")[2])}<span class="faint">{number}'
         "</span></a></li>"
@@ -96,51 +101,51 @@ def render_front_page(report: Report) -> str:
     )
     toc = (
         f'<nav class="toc" aria-label="Contents">{BRAND_HTML}<p class="caption" style="margin-top:10px">Report on '
-        f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Answer'
+        f'{escape(report.title)}<br>{escape(report.date)}</p><ol><li class="on"><a href="#answer">Main result'
         f"</a></li>{contents}"
-        '<li><a href="#made">How this was made</a></li></ol>'
-        '<div class="quick-links"><a href="texts.html">All texts</a><a href="tables/index.html">All tables, CSV</a>'
-        '<a href="figures/index.html">All figures, SVG</a><a href="datasheet.md">Datasheet</a>'
-        '<a href="methods.txt">Paragraph for a paper</a></div>'
-        f'<p class="caption foot">Works without a connection.<br>{escape(report.counts)}</p></nav>'
+        '<li><a href="#made">Methods and data</a></li></ol>'
+        '<div class="quick-links"><a href="texts.html">All texts</a><a href="tables/index.html">All tables (CSV)</a>'
+        '<a href="figures/index.html">All figures (SVG)</a><a href="datasheet.md">Datasheet</a>'
+        '<a href="methods.txt">Methods paragraph</a></div>'
+        f'<p class="caption foot">Works offline.<br>{escape(report.counts)}</p></nav>'
     )
     figures = "".join(_figure_section_html(figure) for figure in report.figures)
-    body = f"{_answer_html(report)}{figures}{_provenance_html(report)}"
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
     return render_report_page(
         f"Report on {report.title}",
-        f'<a class="skip" href="#answer">To the answer</a><div class="report-layout">{toc}'
-        f'<main class="report-page">{body}</main></div>',
+        f'<a class="skip" href="#answer">Skip to main result</a><div class="report-layout">{toc}'
+        f'<main class="report-page">{_headline_html(report)}{figures}'
+        '<section class="figure-section" id="made"><header><h2>Methods and data</h2></header>'
+        f'<dl class="facts">{facts}</dl>{notes}</section></main></div>',
     )
 
 
-def render_single_figure(figure: ReportFigure) -> str:
-    """The body of a page with one figure."""
+def render_figure_page_body(figure: BaseFigure) -> str:
+    """Render the body of a page with a single figure."""
     return f'<main class="report-page">{BRAND_HTML}{_figure_section_html(figure)}</main>'
 
 
-def _answer_html(report: Report) -> str:
-    answer = report.answer
-    drawn = ""
-    if answer.difference:
-        figure = answer.difference
-        plots = "".join(
-            _responsive_row_plot(
-                row.estimate, figure.axis, 300, 34, name=f"{row.name}: {figure.caption}", open=row.open
-            )
-            for row in figure.rows
-        )
-        drawn = (
+def _headline_html(report: Report) -> str:
+    headline = report.headline
+    plot = ""
+    if headline.difference:
+        figure = headline.difference
+        plots = "".join(_row_plot(row, figure.axis, 300, 34, f"{row.name}: {figure.caption}") for row in figure.rows)
+        plot = (
             f'<figure><figcaption class="caption" style="margin-bottom:4px">{escape(figure.caption)}</figcaption>'
-            f"{plots}{_responsive_axis_plot(figure.axis, 300)}</figure>"
+            f"{plots}{svg.axis_svg(figure.axis, 300)}</figure>"
         )
-    says = "".join(f"<li><b>{escape(part.head)}</b> {escape(part.text)}</li>" for part in answer.statements)
+    statements = "".join(
+        f"<li><b>{escape(statement.heading)}</b> {escape(statement.text)}</li>" for statement in headline.statements
+    )
     return (
-        f'<div class="answer-header" id="answer"><div><h1 class="lead">{escape(answer.sentence)}</h1>'
-        f'<p class="sublead">{escape(answer.numbers)}</p></div>{drawn}</div><ul class="statements">{says}</ul>'
+        f'<div class="answer-header" id="answer"><div><h1 class="lead">{escape(headline.sentence)}</h1>'
+        f'<p class="sublead">{escape(headline.numbers)}</p></div>{plot}</div><ul class="statements">{statements}</ul>'
     )
 
 
-def _figure_section_html(figure: ReportFigure) -> str:
+def _figure_section_html(figure: BaseFigure) -> str:
     if figure.empty:
         plot = f'<p class="note">{escape(figure.empty)}</p>'
     else:
@@ -148,9 +153,27 @@ def _figure_section_html(figure: ReportFigure) -> str:
             case DotFigure():
                 plot = _dot_figure_html(figure)
             case PanelFigure():
-                plot = _panel_figure_html(figure)
+                drawn, unused = figure.split_unused_panels()
+                longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
+                wide = min(150, max(48, 8 * longest + 10))
+                panels = "".join(_label_panel_html(panel, figure.axis) for panel in drawn)
+                kind = "label-panels long" if longest > _MAX_SHORT_NAME_LENGTH else "label-panels"
+                never = f'<p class="note">{escape(describe_unused_labels(unused))}</p>' if unused else ""
+                plot = f'<div class="{kind}" style="--names-width:{wide}px">{panels}</div>{never}'
             case BarFigure():
-                plot = _bar_figure_html(figure)
+                max_amount = max((amount for _, amount, _ in figure.bars), default=1.0) or 1.0
+                rows = "".join(
+                    f'<tr><td class="name tight">{escape(name)}</td><td style="width:60%">'
+                    f'<div class="bar" style="width:{100 * amount / max_amount:.1f}%"></div></td>'
+                    f'<td class="r">{escape(words)}</td></tr>'
+                    for name, amount, words in figure.bars
+                )
+                total = f'<td class="tight"><b>Total</b></td><td></td><td class="r"><b>{escape(figure.total)}</b></td>'
+                facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in figure.facts)
+                plot = (
+                    f'<div class="bars"><table class="plot-table">{rows}<tr>{total}</tr></table>'
+                    f'<dl class="facts">{facts}</dl></div>'
+                )
             case TextBarFigure():
                 plot = _text_bar_figure_html(figure)
             case TableFigure():
@@ -163,62 +186,58 @@ def _figure_section_html(figure: ReportFigure) -> str:
     )
 
 
-def _figure_footer_html(figure: ReportFigure) -> str:
-    again = f"<dt>Again</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
+def _figure_footer_html(figure: BaseFigure) -> str:
+    command = f"<dt>Command</dt><dd><code>{escape(figure.command)}</code></dd>" if figure.command else ""
     signature = (
-        f'<details class="signature"><summary>signature {figure.signature_hash}</summary><dl class="facts">'
+        f'<details class="signature"><summary>Signature {figure.signature_hash}</summary><dl class="facts">'
         "<dt>Signature</dt>"
-        f"<dd><code>{escape(figure.signature)}</code></dd>{again}</dl></details>"
+        f"<dd><code>{escape(figure.signature)}</code></dd>{command}</dl></details>"
     )
-    behind = (
-        f'<a href="{"texts.html" if figure.behind == "#texts" else figure.behind}">texts behind this</a>'
-        if figure.behind
-        else ""
+    texts = (
+        f'<a href="{"texts.html" if figure.behind == "#texts" else figure.behind}">Texts</a>' if figure.behind else ""
     )
-    drawn = "" if isinstance(figure, TableFigure) else f'<a href="figures/{figure.id}.svg">SVG</a>'
-    links = f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a>{drawn}{behind}</div>'
+    image = "" if isinstance(figure, TableFigure) else f'<a href="figures/{figure.id}.svg">SVG</a>'
+    links = f'<div class="links"><a href="tables/{figure.id}.csv">CSV</a>{image}{texts}</div>'
     table = (
         ""
         if isinstance(figure, TableFigure)
-        else f'<details class="table-details"><summary>table</summary>{data_table_html(figure.table)}</details>'
+        else f'<details class="table-details"><summary>Table</summary>{data_table_html(figure.table)}</details>'
     )
     return f"<footer>{signature}{links}{table}</footer>"
 
 
 def data_table_html(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as a plain table; a long one is cut with a word about the rest."""
+    """Return rows as an HTML table; rows beyond the limit are counted below it."""
     if not rows:
         return '<p class="caption">No rows.</p>'
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    numeric = {name for name in names if all(isinstance(row.get(name), int | float | None) for row in rows)}
-    head = "".join(f'<th scope="col"{_numeric_class(name, numeric)}>{escape(name)}</th>' for name in names)
+    css_class = {
+        name: ' class="n"' if all(isinstance(row.get(name), int | float | None) for row in rows) else ""
+        for name in dict.fromkeys(name for row in rows for name in row)
+    }
+    head = "".join(f'<th scope="col"{css}>{escape(name)}</th>' for name, css in css_class.items())
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_numeric_class(name, numeric)}>{escape(format_cell(row.get(name)))}</td>" for name in names)
+        + "".join(f"<td{css}>{escape(format_cell(row.get(name)))}</td>" for name, css in css_class.items())
         + "</tr>"
         for row in rows[:_MAX_TABLE_ROWS]
     )
     more = (
-        f'<p class="caption">and {len(rows) - _MAX_TABLE_ROWS:,} more rows in the CSV</p>'
+        f'<p class="caption">{format_count_with_noun(len(rows) - _MAX_TABLE_ROWS, "more row")} in the CSV file</p>'
         if len(rows) > _MAX_TABLE_ROWS
         else ""
     )
     return f'<div class="scroll" tabindex="0"><table class="data"><tr>{head}</tr>{body}</table></div>{more}'
 
 
-def _numeric_class(name: str, numeric: set[str]) -> str:
-    return ' class="n"' if name in numeric else ""
-
-
 def format_cell(value: object) -> str:
-    """A value as a table prints it; undefined is a dash."""
+    """Format a table cell; undefined values are a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def estimate_html(estimate: Estimate, axis: Axis) -> str:
-    """An estimate beside its dot: value in ink, interval in grey, or why there is none."""
+    """Return an estimate with its interval in grey, or the reason why it is undefined."""
     if math.isnan(estimate.value):
         return f'<span class="interval">{escape(estimate.why)}</span>'
     ends = (
@@ -229,80 +248,56 @@ def estimate_html(estimate: Estimate, axis: Axis) -> str:
     return f'<b class="value">{axis.format_value(estimate.value)}</b>{ends}'
 
 
-def flag_html(look: LabelStyle) -> str:
-    """A label's letters on its colour."""
-    return f'<span class="flag s-{look.slot.name}">{escape(look.flag)}</span>'
+def flag_html(style: LabelStyle) -> str:
+    """Return the flag of a label as HTML."""
+    return f'<span class="flag s-{style.slot.name}">{escape(style.flag)}</span>'
 
 
 def _dot_figure_html(figure: DotFigure) -> str:
-    second = figure.second_axis
-    width = 340 if second else 560
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in figure.heads)
-    head = f"<tr>{heads and _column_headers_html(figure)}</tr>" if figure.heads else ""
-    rows = "".join(_dot_row_html(row, figure, width) for row in figure.rows)
-    ticks = [
-        f'<td></td><td class="plot">{_responsive_axis_plot(figure.axis, width if not second else 250)}</td><td></td>'
-    ]
+    """Return the rows of a figure as a table; a plot and its values share one column header."""
+    second, heads = figure.second_axis, [escape(head) for head in figure.headers]
+    width = 250 if second else 560
+    rows, ticks = [], [f'<td></td><td class="plot">{svg.axis_svg(figure.axis, width)}</td><td></td>']
+    if heads:
+        spans = ["", ' colspan="2"', ' colspan="2"', ""] if second else ["", ' colspan="2"', ""]
+        shown = heads if second else [*heads[:2], heads[-1]]
+        cells = [f'<th scope="col"{span}>{head}</th>' for span, head in zip(spans, shown, strict=True)]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
     if second:
-        ticks.append(f'<td class="plot">{_responsive_axis_plot(second, 150)}</td><td></td>')
+        ticks.append(f'<td class="plot">{svg.axis_svg(second, 150)}</td><td></td>')
+    for row in figure.rows:
+        height = 48 if row.text_values else 36 if len(figure.rows) <= _MAX_TALL_ROWS else 24
+        name = f"{flag_html(row.style)} {escape(row.name)}" if row.style else f'<b class="value">{escape(row.name)}</b>'
+        plot = _row_plot(row, figure.axis, width, height, row.name, band=figure.band)
+        first = f' data-head="{heads[1]}"' if second and heads else ""
+        cells = [f'<td class="name">{name}</td><td class="plot"{first}>{plot}</td>']
+        cells.append(f'<td class="r">{estimate_html(row.estimate, figure.axis)}</td>')
+        if second:
+            drawn = values = ""
+            if row.second:
+                other = row.with_second(figure.second_is_open)
+                drawn = _row_plot(other, second, 150, height, row.name, band=figure.second_band)
+                values = estimate_html(row.second, second)
+            cells.append(f'<td class="plot" data-head="{heads[2]}">{drawn}</td><td class="r">{values}</td>')
+        rows.append(f'<tr>{"".join(cells)}<td class="r faint">{escape(row.note)}</td></tr>')
     return (
-        f'<div class="scroll" tabindex="0"><table class="plot-table{" two" if second else ""}">{head}{rows}'
+        f'<div class="scroll" tabindex="0"><table class="plot-table{" two" if second else ""}">{"".join(rows)}'
         f'<tr class="axis" aria-hidden="true">{"".join(ticks)}<td></td></tr></table></div>'
     )
 
 
-def _column_headers_html(figure: DotFigure) -> str:
-    """Heads over the columns: a plot and its numbers share one."""
-    heads = [escape(head) for head in figure.heads]
-    cells = [f'<th scope="col">{heads[0]}</th>', f'<th scope="col" colspan="2">{heads[1]}</th>']
-    if figure.second_axis:
-        cells.append(f'<th scope="col" colspan="2">{heads[2]}</th>')
-    return "".join(cells) + f'<th scope="col">{heads[-1]}</th>'
-
-
-def _dot_row_html(row: DotRow, figure: DotFigure, width: int) -> str:
-    height = 48 if row.teeth else 36 if len(figure.rows) <= _MAX_TALL_ROWS else 24
-    colour = "var(--ink)"
-    name = f"{flag_html(row.look)} {escape(row.name)}" if row.look else f'<b class="value">{escape(row.name)}</b>'
-    plot = _responsive_row_plot(
-        row.estimate, figure.axis, 250 if figure.second_axis else width, height, name=row.name, band=figure.band,
-        teeth=row.teeth, open=row.open, colour=colour,
-    )  # fmt: skip
-    heads = [escape(head, quote=True) for head in figure.heads]
-    first = f' data-head="{heads[1]}"' if figure.second_axis and heads else ""
-    cells = [f'<td class="name">{name}</td>', f'<td class="plot"{first}>{plot}</td>']
-    cells.append(f'<td class="r">{estimate_html(row.estimate, figure.axis)}</td>')
-    if figure.second_axis:
-        other = row.second
-        look = {"name": row.name, "open": row.open or figure.second_is_open, "band": figure.second_band}
-        drawn = _responsive_row_plot(other, figure.second_axis, 150, height, **look) if other else ""
-        cells.append(f'<td class="plot" data-head="{heads[2]}">{drawn}</td>')
-        cells.append(f'<td class="r">{estimate_html(other, figure.second_axis) if other else ""}</td>')
-    return f'<tr>{"".join(cells)}<td class="r faint">{escape(row.note)}</td></tr>'
-
-
-def _panel_figure_html(figure: PanelFigure) -> str:
-    drawn, unused = svg.split_unused_panels(figure)
-    longest = max((len(row.short or row.name) for panel in drawn for row in panel.rows), default=0)
-    wide = min(150, max(48, 8 * longest + 10))
-    panels = "".join(_label_panel_html(panel, figure.axis) for panel in drawn)
-    kind = "label-panels long" if longest > _MAX_SHORT_NAME_LENGTH else "label-panels"
-    never = f'<p class="note">{escape(svg.describe_unused_labels(unused))}</p>' if unused else ""
-    return f'<div class="{kind}" style="--names-width:{wide}px">{panels}</div>{never}'
-
-
 def add_line_breaks(name: str) -> str:
-    """A name as HTML that breaks after `/`, `_` and `-` rather than within a word."""
+    """Return a name as HTML that can break after `/`, `_` and `-` instead of within a word."""
     return re.sub(r"([/_-])(?=\w)", r"\1<wbr>", escape(name))
 
 
-def _responsive_row_plot(estimate: Estimate, axis: Axis, width: int, height: int, **look: Any) -> str:
-    """A row that shrinks with the page."""
-    return svg.make_svg_responsive(svg.row_plot(estimate, axis, width, height, **look), width)
-
-
-def _responsive_axis_plot(axis: Axis, width: int, unit: str = "") -> str:
-    return svg.make_svg_responsive(svg.axis_plot(axis, width, unit), width)
+def _row_plot(
+    row: DotRow, axis: Axis, width: int, height: int, name: str, *, band: Estimate | None = None, colour: str = "ink"
+) -> str:
+    """Draw a row that shrinks with the page; a row without marks has no dot."""
+    dot = replace(row.to_dot(row.name, axis, colour), description="")  # the row has the label
+    label = f"{name} {axis.format_estimate(row.estimate, ', from ')}".strip()
+    return svg.row_svg(() if row.nothing else (dot,), axis, width, height, label, band)
 
 
 def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
@@ -311,64 +306,34 @@ def _label_panel_html(panel: LabelPanel, axis: Axis) -> str:
     )
     rows = "".join(
         '<div class="panel-row">'
-        + _responsive_row_plot(
-            row.estimate,
-            axis,
-            120,
-            20,
-            name=f"{panel.look.title}, {row.name}",
-            colour="var(--c)",
-            bare=bool(row.nothing),
-        )
+        + _row_plot(row, axis, 120, 20, f"{panel.style.title}, {row.name}", colour="var(--c)")
         + (f"<em>{escape(row.nothing)}</em>" if row.nothing else "")
         + "</div>"
         for row in panel.rows
     )
     return (
-        f'<div class="label-panel s-{panel.look.slot.name}">'
-        f"<h3>{flag_html(panel.look)} <span>{add_line_breaks(panel.look.title)}</span></h3>"
+        f'<div class="label-panel s-{panel.style.slot.name}">'
+        f"<h3>{flag_html(panel.style)} <span>{add_line_breaks(panel.style.title)}</span></h3>"
         '<div class="panel-body">'
         f'<div class="panel-names" aria-hidden="true">{names}</div>'
-        f'<div class="panel-plot">{rows}{_responsive_axis_plot(axis, 120, "%" if axis.percent else "")}</div>'
+        f'<div class="panel-plot">{rows}{svg.axis_svg(axis, 120)}</div>'
         "</div></div>"
     )
 
 
-def _bar_figure_html(figure: BarFigure) -> str:
-    most = max((amount for _, amount, _ in figure.bars), default=1.0) or 1.0
-    rows = "".join(
-        f'<tr><td class="name tight">{escape(name)}</td><td style="width:60%">'
-        f'<div class="bar" style="width:{100 * amount / most:.1f}%"></div></td>'
-        f'<td class="r">{escape(words)}</td></tr>'
-        for name, amount, words in figure.bars
-    )
-    total = f'<tr><td class="tight"><b>Together</b></td><td></td><td class="r"><b>{escape(figure.total)}</b></td></tr>'
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in figure.facts)
-    return f'<div class="bars"><table class="plot-table">{rows}{total}</table><dl class="facts">{facts}</dl></div>'
-
-
 def _text_bar_figure_html(figure: TextBarFigure) -> str:
-    joined = [(name, texts, svg.merge_text_bars(texts)) for name, texts in figure.combs]
-    most = max((tooth.value for _, _, teeth in joined for tooth in teeth), default=0.0)
+    groups = figure.merged_groups()
+    max_value = max((bar.value for _, _, bars in groups for bar in bars), default=0.0)
     parts = []
-    for name, texts, teeth in joined:
+    for name, count, bars in groups:
         drawn = "".join(
-            f'<a href="{escape(tooth.page, quote=True)}" style="height:{length:.0f}px" '
-            f'title="{escape(tooth.document, quote=True)}: {tooth.value:.1f}">'
-            f'<span class="visually-hidden">{escape(tooth.document)}</span></a>'
-            for tooth, length in zip(teeth, svg.text_bar_heights(teeth, most), strict=True)
+            f'<a href="{escape(bar.page, quote=True)}" '
+            f'style="height:{max(2.0, _MAX_BAR_HEIGHT * bar.value / (max_value or 1.0)):.0f}px" '
+            f'title="{escape(bar.document, quote=True)}: {bar.value:.1f}">'
+            f'<span class="visually-hidden">{escape(bar.document)}</span></a>'
+            for bar in bars
         )
-        comb = "text-bars many" if len(teeth) > _MAX_WIDE_BARS else "text-bars"
-        about = f'<p class="caption"><b>{escape(name)}</b> {svg.describe_bar_group(texts)}</p>'
-        parts.append(f'<div><div class="{comb}">{drawn}</div>{about}</div>')
+        css_class = "text-bars many" if len(bars) > _MAX_WIDE_BARS else "text-bars"
+        about = f'<p class="caption"><b>{escape(name)}</b> {count}</p>'
+        parts.append(f'<div><div class="{css_class}">{drawn}</div>{about}</div>')
     return f'<div class="bar-groups">{"".join(parts)}</div>'
-
-
-def _provenance_html(report: Report) -> str:
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    return (
-        '<section class="figure-section" id="made"><header><h2>How this was made</h2></header>'
-        f'<dl class="facts">{facts}'
-        f"</dl>{notes}</section>"
-    )

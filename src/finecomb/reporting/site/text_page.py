@@ -1,4 +1,4 @@
-"""One text of a report: everybody's marks under each line, people first, and what each of them said."""
+"""Page of one text in a report: marks of all annotators below each line, people first, with their answers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from finecomb.core.palette import SLOTS, UNLABELLED_SLOT, LabelStyle
-from finecomb.core.records import Annotation, Answer, Document, Mark
-from finecomb.core.span import TEXT, Span, split_at_edges
-from finecomb.reporting.site.front_page import BRAND_HTML, SHADE_COUNT, flag_html, render_report_page
-from finecomb.reporting.site.model_replies import ModelReply, describe_placement
+from finecomb.core.palette import SLOTS_BY_FAMILY, UNLABELLED_SLOT, LabelStyle
+from finecomb.core.records import Annotation, Document, Mark
+from finecomb.core.span import TEXT_PART, Span, split_at_edges
+from finecomb.reporting.figures.figure_model import Dot, Line, format_count_with_noun
+from finecomb.reporting.figures.svg import row_svg
+from finecomb.reporting.site.front_page import BRAND_HTML, MARKED_SHARE_SHADE_COUNT, flag_html, render_report_page
+from finecomb.reporting.site.model_replies import ModelReply, describe_quote_placement
 from finecomb.reporting.site.text_influence import TextInfluence
 
 _MAX_TALL_ROWS, _MAX_MEDIUM_ROWS = 15, 30
-_TALL_ROW_HEIGHT, _MACHINE_GAP, _FIRST_ROW_OFFSET = (
-    5,
-    6,
-    30,
-)  # px: of a row, before machines, from the top of the words to the first row
+# px: row height, gap before machines, distance from the top of the words to the first row
+_TALL_ROW_HEIGHT, _MACHINE_GAP, _FIRST_ROW_OFFSET = 5, 6, 30
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedTextRow:
-    """Whoever marked the text: one row of the staff."""
+class AnnotatorMarkRow:
+    """Annotator of a text, with one row of marks below each line."""
 
     name: str
     machine: bool
@@ -33,43 +32,73 @@ class MarkedTextRow:
 
 @dataclass(frozen=True, slots=True)
 class TextPage:
-    """A text with its neighbours in the order of the report."""
+    """Text and its neighbours in the order of the report, each neighbour with its ID and page.
+
+    Annotators are people first, then machines. `influences` are numbers of the report with and without this text, and
+    `replies` include those of language models that could not be parsed.
+    """
 
     document: Document
-    readers: Sequence[MarkedTextRow]
-    """People first, then machines."""
-    looks: Mapping[str | None, LabelStyle]
+    annotators: Sequence[AnnotatorMarkRow]
+    styles: Mapping[str | None, LabelStyle]
     number: int
     of: int
     system: str
     previous: tuple[str, str] | None = None
-    """Id and page of the text before."""
     next: tuple[str, str] | None = None
-    report: str = ""
-    """The title of the report."""
+    report_title: str = ""
     influences: Sequence[TextInfluence] = ()
-    """The report's numbers with and without this text."""
     replies: Sequence[ModelReply] = ()
-    """What language models wrote about the text, also what could not be read."""
 
-    def label_look(self, label: str | None) -> LabelStyle | None:
-        """How a label looks."""
-        return self.looks.get(label) or self.looks.get(None)
+    def label_style(self, label: str | None) -> LabelStyle | None:
+        """Return the style of a label, or None if it is unknown."""
+        return self.styles.get(label) or self.styles.get(None)
 
 
 def render_text_page(text: TextPage) -> str:
-    """The page of one text."""
+    """Render the page of one text."""
     top = (
         f'<header class="top"><a href="../index.html" style="text-decoration:none">{BRAND_HTML}</a>'
-        f'<span class="faint">Report on {escape(text.report)}</span>'
-        '<a href="../index.html">Answer</a><a href="../texts.html">Texts</a><span class="grow"></span>'
+        f'<span class="faint">Report on {escape(text.report_title)}</span>'
+        '<a href="../index.html">Report</a><a href="../texts.html">Texts</a><span class="grow"></span>'
         f"<span>Text {text.number:,} of {text.of:,}</span>"
         f"{_neighbour_link_html(text.previous, 'prev', '←', 'P')}"
         f"{_neighbour_link_html(text.next, 'next', '→', 'N')}</header>"
     )
+    by_label = Counter(entry.mark.label for entry in _numbered_marks(text))
+    labels = "".join(
+        "<li><label>"
+        f'<input type="checkbox" checked value="label:{escape(style.flag, quote=True)}">{flag_html(style)}'
+        f"<span>{escape(style.title)}</span></label>"
+        f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
+        for label, style in text.styles.items()
+        if label is not None or by_label.get(None)
+    )
+    parts = [f"<section><h3>Labels</h3><ul>{labels}</ul></section>"]
+    for title, machine in (("People (top row first)", False), ("Machines", True)):
+        annotators = [annotator for annotator in text.annotators if annotator.machine == machine]
+        if annotators:
+            items = "".join(
+                f'<li><label><input type="checkbox" checked value="who:{escape(annotator.name, quote=True)}">'
+                f"<span>{escape(annotator.name)}</span></label>"
+                f'<span class="n">{len(annotator.annotation.marks)}</span></li>'
+                for annotator in annotators
+            )
+            parts.append(f"<section><h3>{title}</h3><ul>{items}</ul></section>")
+    words = format_count_with_noun(len(text.document.text.split()), "word")
+    contexts = "".join(
+        f'<div class="context" dir="auto"><div class="caption">{escape(name)}</div>'
+        f"{_marked_part_html(text, name, context)}</div>"
+        for name, context in text.document.context.items()
+    )
+    sheet = (
+        f'<div class="sheet"><h1>{escape(text.document.id)}</h1> '
+        f'<span class="faint">{escape(", ".join(filter(None, (text.system, words))))}</span>'
+        f"{contexts}{_marked_part_html(text, TEXT_PART, text.document.text)}</div>"
+    )
     body = (
-        f'{top}<div class="columns"><nav class="rail" aria-label="Filters">{_filter_panel_html(text)}</nav>'
-        f'<main class="middle">{_text_sheet_html(text)}{_influences_html(text.influences)}</main>'
+        f'{top}<div class="columns"><nav class="rail" aria-label="Filters">{"".join(parts)}</nav>'
+        f'<main class="middle">{sheet}{_influences_html(text.influences)}</main>'
         f"{_mark_list_html(text)}</div>"
     )
     return render_report_page(text.document.id, body, "../")
@@ -84,11 +113,11 @@ def _neighbour_link_html(other: tuple[str, str] | None, rel: str, arrow: str, ke
 
 @dataclass(frozen=True, slots=True)
 class _AnnotatorMark:
-    """A mark, whose it is, the row of its reader, and its number in the list of all marks."""
+    """Mark with its annotator, the row of the annotator, and its number in the list of all marks."""
 
     number: int
     row: int
-    reader: MarkedTextRow
+    annotator: AnnotatorMarkRow
     mark: Mark
 
     def spans_in_part(self, part: str) -> list[Span]:
@@ -96,211 +125,144 @@ class _AnnotatorMark:
 
 
 def _numbered_marks(text: TextPage) -> list[_AnnotatorMark]:
-    marks = [(row, reader, mark) for row, reader in enumerate(text.readers) for mark in reader.annotation.marks]
+    marks = [
+        (row, annotator, mark) for row, annotator in enumerate(text.annotators) for mark in annotator.annotation.marks
+    ]
     return [_AnnotatorMark(number, *entry) for number, entry in enumerate(marks)]
 
 
-def _filter_panel_html(text: TextPage) -> str:
-    by_label = Counter(entry.mark.label for entry in _numbered_marks(text))
-    labels = "".join(
-        "<li><label>"
-        f'<input type="checkbox" checked value="label:{escape(look.flag, quote=True)}">{flag_html(look)}'
-        f"<span>{escape(look.title)}</span></label>"
-        f'<span class="n">{by_label.get(label, 0) or "none"}</span></li>'
-        for label, look in text.looks.items()
-        if label is not None or by_label.get(None)
-    )
-    parts = [f"<section><h3>Labels</h3><ul>{labels}</ul></section>"]
-    for title, machine in (("People, top row first", False), ("Machines", True)):
-        readers = [reader for reader in text.readers if reader.machine == machine]
-        if readers:
-            items = "".join(
-                f'<li><label><input type="checkbox" checked value="who:{escape(reader.name, quote=True)}">'
-                f"<span>{escape(reader.name)}</span></label>"
-                f'<span class="n">{len(reader.annotation.marks)}</span></li>'
-                for reader in readers
-            )
-            parts.append(f"<section><h3>{title}</h3><ul>{items}</ul></section>")
-    return "".join(parts)
-
-
-def _row_height(rows: int) -> int:
-    return _TALL_ROW_HEIGHT if rows <= _MAX_TALL_ROWS else 3 if rows <= _MAX_MEDIUM_ROWS else 2
-
-
-def _text_sheet_html(text: TextPage) -> str:
-    words = len(text.document.text.split())
-    about = ", ".join(part for part in (text.system, f"{words:,} words") if part)
-    contexts = "".join(
-        f'<div class="context" dir="auto"><div class="caption">{escape(name)}</div>'
-        f"{_marked_part_html(text, name, context)}</div>"
-        for name, context in text.document.context.items()
-    )
-    return (
-        f'<div class="sheet"><h1>{escape(text.document.id)}</h1> <span class="faint">{escape(about)}</span>'
-        f"{contexts}{_marked_part_html(text, TEXT, text.document.text)}</div>"
-    )
-
-
 def _marked_part_html(text: TextPage, part: str, words: str) -> str:
-    """A part of the text with a row for each reader under every line, where anybody marked it."""
+    """Return a part of the text with one row per annotator below each line, or plain text if it has no mark."""
     marks = [entry for entry in _numbered_marks(text) if entry.spans_in_part(part)]
     if not marks:
         return (
             f'<div dir="auto" style="white-space:pre-wrap">{escape(words)}</div>'
-            if part != TEXT
+            if part != TEXT_PART
             else f'<div class="marked-lines" style="--levels-height:0" dir="auto">{escape(words)}</div>'
         )
-    staff = AnnotatorRowLayout.from_annotators(text.readers)
+    people = sum(not annotator.machine for annotator in text.annotators)
+    layout = AnnotatorRowLayout(people, len(text.annotators) - people)
     spans = [entry.spans_in_part(part) for entry in marks]
     drawn = "".join(
-        _piece_html(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, staff)
+        _marked_piece_html(words[piece.start : piece.end], [marks[owner] for owner in piece.owners], text, layout)
         for piece in split_at_edges(len(words), spans)
     )
-    style = f"--levels-height:{staff.total_height};--underlines:var(--{staff.css_name})"
+    style = f"--levels-height:{layout.total_height};--underlines:var(--{layout.lines_css_name})"
     return f'<div class="marked-lines" style="{style}" dir="auto">{drawn}</div>'
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorRowLayout:
-    """Where the rows of readers stand under a line."""
+    """Layout of the annotator rows below a line."""
 
     people: int
     machines: int
 
-    @classmethod
-    def from_annotators(cls, readers: Sequence[MarkedTextRow]) -> AnnotatorRowLayout:
-        """The layout for these readers."""
-        people = sum(not reader.machine for reader in readers)
-        return cls(people, len(readers) - people)
-
     @property
     def row_height(self) -> int:
-        """How many px a row takes."""
-        return _row_height(self.people + self.machines)
+        """Height of a row in px."""
+        rows = self.people + self.machines
+        return _TALL_ROW_HEIGHT if rows <= _MAX_TALL_ROWS else 3 if rows <= _MAX_MEDIUM_ROWS else 2
 
     @property
     def total_height(self) -> int:
-        """How many px all rows take, with the gap before machines."""
+        """Height of all rows in px, including the gap before machines."""
         return self.row_height * (self.people + self.machines) + (_MACHINE_GAP if self.machines else 0)
 
     @property
-    def css_name(self) -> str:
-        """What its grey lines are called in the style sheet."""
+    def lines_css_name(self) -> str:
+        """Name of the CSS variable with the grey row lines."""
         return f"s{self.people}-{self.machines}"
 
     def row_top(self, number: int) -> int:
-        """Where a row begins, in px below the top of the words."""
+        """Return the top of a row, in px below the top of the words."""
         return _FIRST_ROW_OFFSET + number * self.row_height + (_MACHINE_GAP if number >= self.people else 0)
 
-    def stroke_name(self, slot: str, number: int) -> str:
-        """What a stroke of a label in a row is called in the style sheet."""
+    def stroke_css_name(self, slot: str, number: int) -> str:
+        """Return the name of the CSS variable with the stroke of a label in a row."""
         return f"{slot}y{self.row_top(number)}{'' if self.row_height == _TALL_ROW_HEIGHT else f'-{self.row_height}'}"
 
     def css_tokens(self) -> dict[str, str]:
-        """Grey lines and strokes by name, as layers of a background."""
+        """Return the CSS variables of row lines and strokes, as background layers."""
         thick = max(2, self.row_height - 2)
         rows = range(self.people + self.machines)
-        slots = [*(slot.name for family in SLOTS.values() for slot in family), UNLABELLED_SLOT.name]
+        slots = [*(slot.name for family in SLOTS_BY_FAMILY.values() for slot in family), UNLABELLED_SLOT.name]
         strokes = {
-            self.stroke_name(slot, row): f"var(--g-{slot}) 0 {self.row_top(row)}px/100% {thick}px no-repeat"
+            self.stroke_css_name(slot, row): f"var(--g-{slot}) 0 {self.row_top(row)}px/100% {thick}px no-repeat"
             for slot in slots
             for row in rows
         }
         stops = "".join(
             f",transparent 0 {self.row_top(row)}px,var(--well) 0 {self.row_top(row) + thick}px" for row in rows
         )
-        return {self.css_name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
+        return {self.lines_css_name: f"linear-gradient({stops[1:]},transparent 0) 0 0/100% 100% no-repeat", **strokes}
 
 
-def _piece_html(words: str, owners: Sequence[_AnnotatorMark], text: TextPage, staff: AnnotatorRowLayout) -> str:
-    """Words with a stroke in the row of each reader who marked them, and grey behind them for how many people did."""
+def _marked_piece_html(words: str, owners: Sequence[_AnnotatorMark], text: TextPage, layout: AnnotatorRowLayout) -> str:
+    """Return words with a stroke per annotator who marked them, shaded by the share of people who did."""
     if not owners:
         return f'<span class="plain-piece">{escape(words)}</span>'
-    looks = [text.label_look(entry.mark.label) for entry in owners]
-    names = [look.slot.name if look else UNLABELLED_SLOT.name for look in looks]
-    strokes = [f"var(--{staff.stroke_name(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
-    share = len({entry.row for entry in owners if not entry.reader.machine}) / (staff.people or 1)
-    layers = ",".join([*strokes, f"var(--D{round(SHADE_COUNT * share)})", "var(--s)"])
+    styles = [text.label_style(entry.mark.label) for entry in owners]
+    names = [style.slot.name if style else UNLABELLED_SLOT.name for style in styles]
+    strokes = [f"var(--{layout.stroke_css_name(name, entry.row)})" for name, entry in zip(names, owners, strict=True)]
+    share = len({entry.row for entry in owners if not entry.annotator.machine}) / (layout.people or 1)
+    layers = ",".join([*strokes, f"var(--D{round(MARKED_SHARE_SHADE_COUNT * share)})", "var(--underlines)"])
     marks = " ".join(str(entry.number) for entry in owners)
     inner = escape(words) or "&#8203;"
     return f'<span class="marked-piece" data-marks="{marks}" style="background:{layers}">{inner}</span>'
 
 
-# --- how the text moved the numbers ------------------------------------------------------------------------------
-
-_INFLUENCE_PLOT_WIDTH = 110  # px
+# --- effect of the text on the numbers ---------------------------------------------------------------------------
 
 
 def _influences_html(influences: Sequence[TextInfluence]) -> str:
-    if not influences:
-        return ""
-    rows = "".join(
-        f'<tr><td>{escape(one.name)}</td><td class="r">{one.axis.format_value(one.without)}</td><td>'
-        f"{_influence_svg(one)}</td>"
-        f'<td class="r value">{one.axis.format_value(one.value)}</td><td class="faint">{escape(one.words)}</td></tr>'
-        for one in influences
+    """Return a table of numbers with and without the text, drawn as an open and a filled dot joined by a line."""
+    rows = []
+    for influence in influences:
+        axis, low, high = influence.axis, *sorted((influence.without, influence.value))
+        interval = Line(((axis.low, ""), (axis.high, "")), "line")
+        dots = Dot(influence.without, "", low, high, open=True, radius=4), Dot(influence.value, "", radius=4)
+        rows.append(
+            f'<tr><td>{escape(influence.name)}</td><td class="r">{axis.format_value(influence.without)}</td>'
+            f"<td>{row_svg((interval, *dots), axis, 110, 16, responsive=False)}</td>"
+            f'<td class="r value">{axis.format_value(influence.value)}</td>'
+            f'<td class="faint">{escape(influence.words)}</td></tr>'
+        )
+    legend = (
+        '<h2>Effect of this text on the results</h2><span class="caption">open dot: without this text · '
+        "filled dot: with this text · line: confidence interval in the report</span>"
     )
-    head = (
-        '<h2>How this text moved the numbers</h2><span class="caption">open dot: without this text · '
-        "filled dot: with it "
-    )
-    return (
-        f'<section class="sheet influences">{head}· line: the interval in the report</span>'
-        f"<table>{rows}</table></section>"
-    )
-
-
-def _influence_svg(one: TextInfluence) -> str:
-    """The open dot, the filled dot, and the way from one to the other; both numbers stand beside it as words."""
-    start, end = (one.axis.position(number, _INFLUENCE_PLOT_WIDTH) for number in (one.without, one.value))
-    return (
-        f'<svg class="influence-plot" width="{_INFLUENCE_PLOT_WIDTH}" height="16" aria-hidden="true"><path d="M6 '
-        f'8H{_INFLUENCE_PLOT_WIDTH - 6}"/>'
-        f'<path d="M{start:.0f} 8H{end:.0f}"/><circle cx="{start:.0f}" cy="8" r="4"/>'
-        f'<circle cx="{end:.0f}" cy="8" r="4"/></svg>'
-    )
+    return f'<section class="sheet influences">{legend}<table>{"".join(rows)}</table></section>' if rows else ""
 
 
 def _mark_list_html(text: TextPage) -> str:
-    marks = _numbered_marks(text)
-    items = "".join(_mark_item_html(text, entry.reader, entry.mark) for entry in marks)
-    head = f"{len(marks):,} marks" if marks else "Nobody marked anything here."
+    """Return the list of all marks, then the collapsed reply of each language model and how it was parsed."""
+    items, replies = [], []
+    for entry in _numbered_marks(text):
+        mark, style = entry.mark, text.label_style(entry.mark.label)
+        quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
+        placement = describe_quote_placement(mark)
+        answers = {
+            name: ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+            for name, value in mark.answers.items()
+        }
+        items.append(
+            f'<li id="mark-{escape(mark.id, quote=True)}">{flag_html(style) if style else ""} '
+            f"<b>{escape(entry.annotator.name)}</b> “<bdi>{escape(quote)}</bdi>”"
+            + "".join(f"<br><i>{escape(name)}</i> {escape(answer)}" for name, answer in answers.items())
+            + (f'<br><span class="caption">{escape(placement)}</span></li>' if placement else "</li>")
+        )
+    for reply in text.replies:
+        raw = "".join(f'<pre dir="auto">{escape(words)}</pre>' for words in reply.texts)
+        details = (
+            f"<details><summary>Raw reply</summary>{raw}</details>"
+            if reply.texts
+            else '<br><span class="caption">The raw reply is not available.</span>'
+        )
+        replies.append(f'<section class="reply"><b>{escape(reply.name)}</b> {escape(reply.words)}{details}</section>')
+    head = format_count_with_noun(len(items), "mark") if items else "No marks"
     return (
         '<aside class="panel" aria-label="Marks" tabindex="0">'
-        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{items}</ul>'
-        f"{_replies(text.replies)}</aside>"
+        f'<h2 id="chosen" data-all="{escape(head, quote=True)}">{escape(head)}</h2><ul>{"".join(items)}</ul>'
+        f"{''.join(replies)}</aside>"
     )
-
-
-def _replies(replies: Sequence[ModelReply]) -> str:
-    """What each language model wrote, folded, with how it was read."""
-    return "".join(
-        f'<section class="reply"><b>{escape(reply.name)}</b> '
-        f"{escape(reply.words)}{_raw_reply_html(reply.texts)}</section>"
-        for reply in replies
-    )
-
-
-def _raw_reply_html(texts: Sequence[str]) -> str:
-    if not texts:
-        return '<br><span class="caption">Its raw reply is not in this report.</span>'
-    raw = "".join(f'<pre dir="auto">{escape(text)}</pre>' for text in texts)
-    return f"<details><summary>raw reply</summary>{raw}</details>"
-
-
-def _mark_item_html(text: TextPage, reader: MarkedTextRow, mark: Mark) -> str:
-    look = text.label_look(mark.label)
-    quote = " … ".join(mark.quotes) or f"not in the text: {mark.unlocated}"
-    placed = f'<br><span class="caption">{escape(words)}</span>' if (words := describe_placement(mark)) else ""
-    answers = "".join(
-        f"<br><i>{escape(name)}</i> {escape(_format_answer(value))}" for name, value in mark.answers.items()
-    )
-    return (
-        f'<li id="mark-{escape(mark.id, quote=True)}">{flag_html(look) if look else ""} '
-        f"<b>{escape(reader.name)}</b> “<bdi>{escape(quote)}</bdi>”{answers}{placed}</li>"
-    )
-
-
-def _format_answer(value: Answer) -> str:
-    return ", ".join(str(part) for part in value) if isinstance(value, tuple | list) else str(value)

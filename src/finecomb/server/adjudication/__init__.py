@@ -1,1 +1,1 @@
-"""Deciding where annotators disagree."""
+"""Adjudication of disagreements between annotators."""

@@ -1,14 +1,16 @@
-"""Where researchers decide about gold: texts that want it, their places, decisions; and the second pass."""
+"""API routes of the adjudication page: texts, disputes, decisions and the second pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from finecomb.api.judges import GoldAlignment, rounds
+from finecomb.api.monitoring import second_pass_progress
 from finecomb.collection import adjudication_storage
 from finecomb.collection.adjudication_storage import DecisionConflictError, DecisionRequest
 from finecomb.core.records import Annotation, Mark
@@ -17,23 +19,23 @@ from finecomb.server.adjudication import schema
 from finecomb.server.adjudication.view import (
     DisputeCache,
     DisputedText,
-    adjudication_list,
     browser_mark_fields,
+    build_adjudication_list,
     build_adjudication_page,
     load_disputed_text,
     numbered_opinions,
-    second_pass_view,
 )
 from finecomb.server.error_responses import ProblemError, validation_problem
 from finecomb.server.researchers.routes import Editor, Id, Snapshots, Viewer
+from finecomb.server.researchers.schema import Figure
 from finecomb.statistics.gold.disputes import Dispute
-from finecomb.statistics.gold.gold_merge import GOLD
+from finecomb.statistics.gold.gold_merge import GOLD_ANNOTATOR_ID
 
 router = APIRouter(prefix="/api/admin/adjudicate", tags=["researchers"])
 DisputeKey = Annotated[str, Query(pattern=f"^({schema.DISPUTE_KEY_PATTERN})$")]
 
 
-# --- which texts --------------------------------------------------------------------------------------------------
+# --- list of texts ------------------------------------------------------------------------------------------------
 
 
 def _dispute_cache(request: Request) -> DisputeCache:
@@ -48,9 +50,10 @@ def _dispute_cache(request: Request) -> DisputeCache:
 def list_adjudication_texts(
     snapshots: Snapshots, _: Viewer, cache: Annotated[DisputeCache, Depends(_dispute_cache)]
 ) -> schema.AdjudicationList:
-    """Texts that people handed in, those with most to decide first."""
-    snapshot = snapshots.read(lambda pages: pages.snapshot)
-    return adjudication_list(snapshot, cache)  # the first look at many texts takes long: others need not wait
+    """List the submitted texts, those with the most open disputes first."""
+    snapshot = snapshots.compute_page(lambda pages: pages.snapshot)
+    # Outside the snapshot lock, because the first computation over many texts is slow
+    return build_adjudication_list(snapshot, cache)
 
 
 # --- one text -----------------------------------------------------------------------------------------------------
@@ -58,13 +61,13 @@ def list_adjudication_texts(
 
 @router.get("/document")
 def get_adjudication_page(
-    snapshots: Snapshots, _: Viewer, id: Id, align: schema.Align = "auto"
+    snapshots: Snapshots, _: Viewer, id: Id, align: GoldAlignment = "auto"
 ) -> schema.AdjudicatePage:
-    """One text with its places. Annotators have numbers in place of names, in an order that says nothing."""
+    """Return one text with its disputes. Annotators appear as numbers in a shuffled order."""
     return build_adjudication_page(load_disputed_text(snapshots.store, id, align))
 
 
-# --- deciding -----------------------------------------------------------------------------------------------------
+# --- decisions ----------------------------------------------------------------------------------------------------
 
 
 @router.put("/place")
@@ -74,13 +77,17 @@ async def decide_dispute(
     id: Id,
     place: DisputeKey,
     new: schema.NewRuling,
-    align: schema.Align = "auto",
+    align: GoldAlignment = "auto",
 ) -> schema.AdjudicatePage:
-    """Decide about one place, or decide otherwise. Deciding the same twice is deciding it once."""
+    """Decide one dispute, or change the decision. Repeating the request changes nothing."""
     text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
-    return await _save_decisions_and_reload(
-        snapshots, session.who, text, [_build_decision_request(text, _find_dispute(text, place, new.what), new)], align
-    )
+    dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == place), None)
+    if dispute is None and new.what == "added" and place.startswith("new-"):
+        dispute = Dispute(place, (), len(text.shuffled_annotators))
+    if dispute is None:
+        raise ProblemError("conflict", "The marks have changed since you opened the text. Review them again.")
+    rulings = [_build_decision_request(text, dispute, new)]
+    return await _save_decisions_and_reload(snapshots, session.who, text, rulings, align)
 
 
 @router.delete("/place")
@@ -90,9 +97,9 @@ async def undo_decision(
     id: Id,
     place: DisputeKey,
     base: Annotated[int, Query(ge=0)],
-    align: schema.Align = "auto",
+    align: GoldAlignment = "auto",
 ) -> schema.AdjudicatePage:
-    """Take a decision back; the place is open again."""
+    """Undo a decision and reopen the dispute."""
     text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
     dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == place), None)
     return (
@@ -104,9 +111,9 @@ async def undo_decision(
 
 @router.put("/agreed")
 async def accept_unanimous_marks(
-    snapshots: Snapshots, session: Editor, id: Id, wanted: schema.UnanimousDisputes, align: schema.Align = "auto"
+    snapshots: Snapshots, session: Editor, id: Id, wanted: schema.UnanimousDisputes, align: GoldAlignment = "auto"
 ) -> schema.AdjudicatePage:
-    """Take places on which all agree, in one go; in a text without any mark, say that gold has none either."""
+    """Accept the marks that all annotators agree on, or confirm that a text without marks has no errors."""
     text = await run_in_threadpool(load_disputed_text, snapshots.store, id, align)
     open_ = {decided.dispute.key: decided.dispute for decided in text.decisions if decided.decision is None}
     settled = {decided.dispute.key for decided in text.decisions if decided.decision is not None}
@@ -115,18 +122,18 @@ async def accept_unanimous_marks(
         if key in settled:
             continue
         if key not in open_ or not open_[key].agreed:
-            raise ProblemError("conflict", "Not all agree on these places any more. Look at them again.")
+            raise ProblemError("conflict", "The annotators no longer agree on all of these marks. Review them again.")
         rulings.append(_build_decision_request(text, open_[key], schema.NewRuling(base=0, what="merged")))
     if not rulings and not settled and text.decisions:
-        raise ProblemError("refused", "Say which places; here people marked something.")
+        raise ProblemError("refused", "This text has marks. Select the ones to accept.")
     return await _save_decisions_and_reload(snapshots, session.who, text, rulings, align)
 
 
 async def _save_decisions_and_reload(
-    snapshots: Snapshots, by: str, text: DisputedText, rulings: Sequence[DecisionRequest], align: schema.Align
+    snapshots: Snapshots, by: str, text: DisputedText, rulings: Sequence[DecisionRequest], align: GoldAlignment
 ) -> schema.AdjudicatePage:
     try:
-        await snapshots.store.run_job(adjudication_storage.save_decisions, by, text.storage_text, rulings)
+        await snapshots.store.run_job(adjudication_storage.save_decisions, by, text.adjudication_text, rulings)
     except DecisionConflictError as error:
         raise ProblemError("conflict", str(error)) from None
     snapshots.invalidate()
@@ -135,73 +142,67 @@ async def _save_decisions_and_reload(
     )
 
 
-def _find_dispute(text: DisputedText, key: str, what: str) -> Dispute:
-    dispute = next((decided.dispute for decided in text.decisions if decided.dispute.key == key), None)
-    if dispute is None and what == "added" and key.startswith("new-"):
-        return Dispute(key, (), len(text.shuffled_annotators))
-    if dispute is None:
-        raise ProblemError("conflict", "The readings of this place changed since you opened it. Look at it again.")
-    return dispute
-
-
 def _build_decision_request(text: DisputedText, place: Dispute, new: schema.NewRuling) -> DecisionRequest:
-    """A decision as it is written, checked against text and protocol."""
-    numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
+    """Build a decision request, and check it against the text and the protocol."""
+    numbers = {id: number for number, id in enumerate(text.shuffled_annotators, 1)}
     readings = [mark for _, mark in numbered_opinions(place, numbers)]
     if new.reading is not None and new.reading > len(readings):
-        raise ProblemError("refused", f"This place has {len(readings)} readings, not {new.reading}.")
+        raise ProblemError("refused", f"Mark {new.reading} does not exist in this dispute.")
     taken = readings[new.reading - 1] if new.reading is not None else None
     if (new.what == "added") != (not place.opinions) and new.what in ("added", "taken", "merged"):
-        raise ProblemError("refused", "What nobody marked is added; what somebody marked is taken or changed.")
-    chosen = tuple(
-        _iter_checked_marks(text, place.key, _gold_marks_for_decision(place, taken, new), sent=bool(new.marks))
-    )
-    return DecisionRequest(place, new.base, new.what, chosen, taken.id if taken else None)
+        raise ProblemError(
+            "refused",
+            "“Added” is only for errors that no annotator marked. Accept or change an existing mark instead."
+            if new.what == "added"
+            else "No annotator marked this error, so there is no mark to accept. Add the mark instead.",
+        )
+    marks = tuple(_gold_marks_for_decision(place, taken, new))
+    for mark in marks:
+        if mark.label is None and not text.protocol.unlabelled:
+            raise ProblemError("refused", "This mark has no label. Select one.")
+        # Marks sent by the page may answer only the questions of their label. Annotators' marks may have other answers.
+        strange = set(mark.answers) - {question.name for question in text.protocol.questions_for_label(mark.label)}
+        if new.marks and strange:
+            raise ProblemError("refused", f"This mark was not accepted: its label has no question {min(strange)!r}.")
+        alone = Annotation(
+            id=place.key,
+            document=text.document.id,
+            annotator=GOLD_ANNOTATOR_ID,
+            protocol=text.protocol.id,
+            marks=(mark,),
+        )
+        for problems in (placement_problems(alone, text.document), protocol_problems(alone, text.protocol)):
+            for level, message in problems:
+                if level == "error":
+                    raise ProblemError("refused", f"This mark was not accepted: {message.partition(': ')[2]}.")
+    return DecisionRequest(place, new.base, new.what, marks, taken.id if taken else None)
 
 
 _MARK_COUNT_LIMITS = {"changed": (1, 1), "added": (1, 1), "split": (2, 20)}
 
 
 def _gold_marks_for_decision(place: Dispute, taken: Mark | None, new: schema.NewRuling) -> Sequence[Mark]:
-    """The marks that a decision puts into gold."""
+    """Return the marks that a decision adds to the gold annotation."""
     least, most = _MARK_COUNT_LIMITS.get(new.what, (0, 0))
     if not least <= len(new.marks) <= most:
-        needs = "two marks or more" if new.what == "split" else "one mark" if least else "no marks"
-        raise ProblemError("refused", f"This decision takes {needs}, not {len(new.marks)}.")
+        needs = f"{least} to {most} marks" if new.what == "split" else "one mark" if least else "no marks"
+        raise ProblemError("refused", f"This decision requires {needs}, found {len(new.marks)}.")
     if new.what == "taken":
         if taken is None:
-            raise ProblemError("refused", "Say which reading is taken.")
+            raise ProblemError("refused", "Select the mark to accept.")
         return (taken,)
     if new.what == "merged":
         if place.merged is None:
-            raise ProblemError("refused", "These readings cannot be merged; take one of them or change it.")
+            raise ProblemError("refused", "These marks cannot be merged. Accept or change one of them.")
         if place.merged.label_votes:
-            raise ProblemError("refused", "No label was given by most. Choose one.")
+            raise ProblemError("refused", "No label has a majority. Select one.")
         return (place.merged,)
-    return [_parse_mark(f"{place.key}.{at}", mark) for at, mark in enumerate(new.marks, 1)]
-
-
-def _parse_mark(id: str, mark: schema.AdjudicatedMark) -> Mark:
     try:
-        return Mark(id=id, **browser_mark_fields(mark))
+        return [
+            Mark(id=f"{place.key}.{number}", **browser_mark_fields(mark)) for number, mark in enumerate(new.marks, 1)
+        ]
     except ValidationError as error:
         raise validation_problem("This mark", error) from None
-
-
-def _iter_checked_marks(text: DisputedText, key: str, marks: Iterable[Mark], sent: bool) -> Iterator[Mark]:
-    """The marks, each checked like everybody's; `sent` ones may only answer what is asked."""
-    for mark in marks:
-        if mark.label is None and not text.protocol.unlabelled:
-            raise ProblemError("refused", "This mark has no label. Choose one.")
-        strange = set(mark.answers) - {question.name for question in text.protocol.questions_of(mark.label)}
-        if sent and strange:
-            raise ProblemError("refused", f"This mark was not accepted: {min(strange)!r} is not asked there.")
-        alone = Annotation(id=key, document=text.document.id, annotator=GOLD, protocol=text.protocol.id, marks=(mark,))
-        for problems in (placement_problems(alone, text.document), protocol_problems(alone, text.protocol)):
-            for level, message in problems:
-                if level == "error":
-                    raise ProblemError("refused", f"This mark was not accepted: {message.partition(': ')[2]}.")
-        yield mark
 
 
 # --- the second pass ----------------------------------------------------------------------------------------------
@@ -209,5 +210,23 @@ def _iter_checked_marks(text: DisputedText, key: str, marks: Iterable[Mark], sen
 
 @router.get("/rounds")
 def second_pass(snapshots: Snapshots, _: Viewer) -> schema.SecondPass:
-    """How far the second pass is, and what it changed."""
-    return second_pass_view(snapshots.read(lambda pages: pages.snapshot))
+    """Return the progress of the second pass and the changes made in it."""
+    snapshot = snapshots.compute_page(lambda pages: pages.snapshot)
+    protocol = snapshot.protocol.id
+    far = second_pass_progress(snapshot.study, protocol)
+    compared = rounds(snapshot.study, protocol=protocol).comparison if far.done else None
+    rows = compared.marks.iter_rows(named=True) if compared else ()
+    return schema.SecondPass(
+        round=snapshot.study.settings.round,
+        wanted=far.wanted,
+        begun=far.begun,
+        done=far.done,
+        rows=tuple(
+            schema.SecondPassRow(**row | {"annotator": snapshot.name_by_annotator.get(row["annotator"], "")})
+            for row in rows
+        ),
+        agreement={finding.columns["pass"]: Figure.from_estimate(finding.estimate) for finding in compared.agreement}
+        if compared
+        else {},
+        notes=compared.notes if compared else (),
+    )

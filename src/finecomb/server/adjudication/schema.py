@@ -1,4 +1,4 @@
-"""What goes between the server and the page on which researchers decide about gold."""
+"""Requests and responses of the adjudication page."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from finecomb.server.researchers.schema import Figure, ResponseRecord
 from finecomb.server.schema import LabelLook
 from finecomb.statistics.gold.decisions import DecisionType
 
-Align = Literal["auto", "item", "overlap", "overlap-label", "gamma"]
 DISPUTE_KEY_PATTERN = r"[0-9a-f]{16}|new-[0-9a-z-]{8,40}"
-"""Of a place: made by the server, or by the browser for one that nobody marked."""
+"""Key of a dispute, created by the server, or by the browser for an error that no annotator marked."""
 
 
 class AdjudicationRow(ResponseRecord):
-    """A text in the list, those with most to decide first."""
+    """Text in the list of texts to adjudicate."""
 
     id: Id
     start: str
-    """Its first words."""
+    """First words of the text."""
     places: int
     decided: int
-    """Places about which something was decided, also those left for discussion."""
+    """Disputes with a decision, including those left for discussion."""
     discuss: int
-    """Left for discussion."""
+    """Disputes left for discussion."""
     differ: int
-    """Undecided places where people differ."""
+    """Undecided disputes on which the annotators differ."""
     agreed: int
-    """Undecided places where all agree."""
+    """Undecided disputes on which all annotators agree."""
     readers: int
     state: Literal["open", "done", "elsewhere"]
-    """`done` when gold is handed in and covers every place; `elsewhere` when its gold was not decided here."""
+    """`done` when gold is submitted and covers every dispute; `elsewhere` when gold has another source."""
 
 
 class AdjudicationList(ResponseRecord):
@@ -45,14 +44,14 @@ class AdjudicationList(ResponseRecord):
 
     rows: tuple[AdjudicationRow, ...]
     total: int
-    """Texts that somebody has handed in."""
+    """Number of submitted texts."""
     done: int
     why: str = ""
-    """Why there is nothing to adjudicate."""
+    """Reason why there is nothing to adjudicate."""
 
 
 class AdjudicatedMark(Record):
-    """Words, a label and answers; who said so is not told."""
+    """Span, label and answers, without the annotator."""
 
     spans: tuple[Span, ...]
     quotes: tuple[Text, ...] = Field(max_length=50)
@@ -60,51 +59,51 @@ class AdjudicatedMark(Record):
     answers: Answers = {}
     antecedents: Antecedents | None = None
     alternatives: tuple[tuple[AlternativeMark, ...], ...] = Field(default=(), max_length=50)
-    """The same mistake, read otherwise: each a complete other set of marks."""
+    """Other interpretations of the same error, each a complete set of marks."""
 
 
 class OpinionCard(AdjudicatedMark):
-    """What one annotator marked at a place."""
+    """Mark of one annotator in a dispute."""
 
     annotator: int
-    """A number in place of the name, the same throughout the text."""
+    """Number in place of the annotator's name, the same throughout the text."""
     unlocated: str = ""
 
 
 class DecisionCard(ResponseRecord):
-    """What was decided about a place."""
+    """Decision about a dispute."""
 
     what: DecisionType
     by: str
     when: Time
     reading: int | None
-    """Which reading was taken, counted from 1."""
+    """Accepted mark, counted from 1."""
 
 
 class DisputeCard(ResponseRecord):
-    """One place."""
+    """Dispute with the marks of all annotators."""
 
     key: Id
     version: int
-    """Sent back with a decision; 0 as long as there is none."""
+    """Version to send with a decision; 0 without a decision."""
     readings: tuple[OpinionCard, ...]
     votes: int
     readers: int
     agreed: bool
-    """Whether everybody marked the same words with the same label."""
+    """True when all annotators marked the same words with the same label."""
     kept: bool
-    """Whether `finecomb gold` would keep it, with at least two votes."""
+    """True when `finecomb gold` would keep the mark, with at least two votes."""
     merged: AdjudicatedMark | None
-    """What `finecomb gold` makes of the readings; without a label where there is no majority."""
+    """Mark that `finecomb gold` merges from the marks; without a label when there is no majority."""
     decision: DecisionCard | None
     gold: tuple[AdjudicatedMark, ...]
-    """What gold has there."""
+    """Marks of gold for the dispute."""
     later: int
-    """Readings that came in after the decision."""
+    """Number of marks added after the decision."""
 
 
 class AdjudicatePage(ResponseRecord):
-    """A text with its places."""
+    """Text with its disputes."""
 
     id: Id
     text: Text
@@ -117,33 +116,33 @@ class AdjudicatePage(ResponseRecord):
     readers: int
     places: tuple[DisputeCard, ...]
     state: Literal["untouched", "draft", "submitted"]
-    """Of the gold annotation."""
+    """State of the gold annotation."""
 
 
 class NewRuling(Record):
-    """A decision about one place."""
+    """Decision about one dispute."""
 
     base: int = Field(ge=0)
-    """The version of the decision that was on the screen."""
+    """Version of the decision shown on the page."""
     what: DecisionType
     reading: int | None = Field(default=None, ge=1)
-    """The one that is taken or changed."""
+    """Number of the mark that is accepted or changed."""
     marks: tuple[AdjudicatedMark, ...] = Field(default=(), max_length=20)
-    """For `changed` and `added` one, for `split` two or more; the others say it without."""
+    """One mark for `changed` and `added`, two or more for `split`, otherwise none."""
 
 
 class UnanimousDisputes(Record):
-    """Places that all agree on, taken in one go."""
+    """Disputes with unanimous marks to accept."""
 
     places: tuple[Id, ...] = Field(max_length=10_000)
-    """Those that were looked at; none for a text in which nobody marked anything."""
+    """Keys of the disputes shown; empty for a text without marks."""
 
 
 # --- the second pass ----------------------------------------------------------------------------------------------
 
 
 class SecondPassRow(ResponseRecord):
-    """What became of one annotator's marks in the second pass."""
+    """Changes to one annotator's marks in the second pass."""
 
     annotator: str
     texts: int
@@ -160,16 +159,16 @@ class SecondPassRow(ResponseRecord):
 
 
 class SecondPass(ResponseRecord):
-    """The second pass: whether it runs, how far it is, and what it changed."""
+    """Progress and results of the second pass."""
 
     round: int
-    """0 as long as only the first pass is given out."""
+    """Current pass; 0 during the first pass."""
     wanted: int
-    """Texts to be looked at again, over all annotators."""
+    """Texts to review again, over all annotators."""
     begun: int
     done: int
     rows: tuple[SecondPassRow, ...]
-    """One for each annotator, all of them last."""
+    """One row per annotator, then a row for all annotators."""
     agreement: Mapping[Literal["before", "after", "difference"], Figure]
-    """Krippendorff's alpha on words, any label, of the same people on the same texts; none before somebody is done."""
+    """Krippendorff's alpha on words for any label, with the same people and texts; empty before a text is done."""
     notes: tuple[str, ...] = ()

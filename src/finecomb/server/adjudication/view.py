@@ -1,15 +1,23 @@
-"""What researchers see when they decide about gold: texts that want it, their places, and the second pass."""
+"""Data for the adjudication pages: texts, disputes and the second pass."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import polars as pl
 
+from finecomb.api.judges import GoldAlignment
+from finecomb.api.monitoring import (
+    dispute_count_by_document,
+    find_disputes,
+    is_adjudication_finished,
+    pair_disputes_with_decisions,
+    select_work_to_adjudicate,
+)
 from finecomb.collection import adjudication_storage
 from finecomb.collection.adjudication_storage import AdjudicationText
 from finecomb.collection.database.store import Store
@@ -20,33 +28,17 @@ from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.study import Study
 from finecomb.server.adjudication import schema
 from finecomb.server.error_responses import ProblemError
-from finecomb.server.researchers.schema import Figure
 from finecomb.server.researchers.snapshot import Snapshot, label_looks
-from finecomb.statistics.agreement import second_pass_changes as passes
-from finecomb.statistics.gold.disputes import (
-    Dispute,
-    DisputeCount,
-    DisputeDecision,
-    dispute_count_by_document,
-    dispute_decisions,
-    find_disputes,
-    is_adjudication_finished,
-)
-from finecomb.statistics.gold.gold_merge import GOLD
-from finecomb.statistics.selection.view import Filters, Rounds, View, view
+from finecomb.statistics.gold.disputes import Dispute, DisputeCount, DisputeDecision
+from finecomb.statistics.gold.gold_merge import GOLD_ANNOTATOR_ID
+from finecomb.statistics.selection.view import View
 
 MIN_VOTES = 2
-"""With how many votes `finecomb gold` keeps an error unless told otherwise."""
-_MAX_ROWS = 500  # rows of the list
+"""Default number of votes an error needs for `finecomb gold` to keep it."""
+_MAX_ROWS = 500  # maximum number of rows in the list
 
 
-def human_work_to_adjudicate(study: Study, protocol: Protocol) -> View:
-    """What is adjudicated: the work that people handed in; of several passes the last, once a second one was begun."""
-    which: Rounds = "last" if study.settings.round else "first"
-    return view(study, Filters(protocol=protocol.id, kinds=("human",), rounds=which))
-
-
-# --- which texts --------------------------------------------------------------------------------------------------
+# --- list of texts ------------------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -54,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class PerTextCache(Generic[T]):
-    """What `compute` gives for each text of a view, kept until somebody hands in something else there."""
+    """Cache of one value per text. A value is valid until another annotation of its text is submitted."""
 
     compute: Callable[[View], Mapping[str, T]]
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -62,7 +54,7 @@ class PerTextCache(Generic[T]):
     _values: dict[str, T] = field(default_factory=dict)
 
     def values_by_text(self, view: View) -> Mapping[str, T]:
-        """The value of every text of a view; only texts that changed are computed again."""
+        """Return the value of each text in a view, recomputing values only for texts that changed."""
         handed_in = pl.struct("id", "submitted", "round").implode()
         rows = view.study.annotations.group_by("document").agg(handed_in.alias("print")).iter_rows()
         prints = {document: repr(print_) for document, print_ in rows}
@@ -76,93 +68,75 @@ class PerTextCache(Generic[T]):
 
 @dataclass(slots=True)
 class DisputeCache:
-    """Places of texts: how many there are in each, and the places themselves where something was decided."""
+    """Cache of the number of disputes per text, and of the disputes of texts with decisions."""
 
     counts: PerTextCache[DisputeCount] = field(default_factory=lambda: PerTextCache(dispute_count_by_document))
     disputes: PerTextCache[tuple[Dispute, ...]] = field(default_factory=lambda: PerTextCache(find_disputes))
 
 
-def adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.AdjudicationList:
-    """The texts that people handed in, those with most to decide first."""
+def build_adjudication_list(snapshot: Snapshot, cache: DisputeCache) -> schema.AdjudicationList:
+    """Build the list of submitted texts, those with the most open disputes first."""
     if not snapshot.protocol.labels:
-        why = f"{snapshot.protocol.title} asks for no marks, so there is nothing to adjudicate."
+        why = f"{snapshot.protocol.title} does not ask for marks, so there is nothing to adjudicate."
         return schema.AdjudicationList(rows=(), total=0, done=0, why=why)
-    view = human_work_to_adjudicate(snapshot.study, snapshot.protocol)
-    golds = {gold.document: gold for gold in _gold_annotations(snapshot)}
+    view = select_work_to_adjudicate(snapshot.study, snapshot.protocol.id)
+    # Gold annotations from adjudication or another source, including drafts
+    is_gold = (pl.col("annotator") == GOLD_ANNOTATOR_ID) & (pl.col("protocol") == snapshot.protocol.id)
+    is_about_text = (pl.col("round") == 0) & pl.col("about").is_null()
+    golds = {
+        gold.document: gold for gold in snapshot.study.filter_annotations(is_gold & is_about_text).iter_annotations()
+    }
     checks = set(snapshot.study.settings.attention_checks)
     counts = {id: count for id, count in cache.counts.values_by_text(view).items() if id not in checks}
-    decided = _decisions_by_text(view, golds, cache)
+    decisions = {
+        id: adjudication_storage.decisions_by_dispute(gold)
+        for id, gold in golds.items()
+        if adjudication_storage.is_gold_from_adjudication(gold)
+    }
+    read = set(view.study.documents["id"])
+    touched = [id for id, decisions_of_text in decisions.items() if decisions_of_text and id in read]
+    places = cache.disputes.values_by_text(view.restrict_to_documents(pl.Series(touched))) if touched else {}
+    decided = {id: pair_disputes_with_decisions(places[id], decisions[id]) for id in touched}
     readers = dict(view.study.annotations.group_by("document").len().iter_rows())
     starts = dict(view.study.documents.select("id", "text").iter_rows())
     rows = [
-        _decided_row(id, starts[id], readers[id], decided[id], golds[id])
-        if id in decided
-        else _undecided_row(id, starts[id], readers[id], count, golds.get(id))
+        _adjudication_row(id, starts[id], readers[id], count, decided.get(id), golds.get(id))
         for id, count in counts.items()
     ]
-    order = {id: at for at, id in enumerate(starts)}
+    order = {id: position for position, id in enumerate(starts)}
     rows.sort(key=lambda row: (row.state != "open", -row.differ, -row.agreed, order[row.id]))
     done = sum(row.state == "done" for row in rows)
     return schema.AdjudicationList(rows=tuple(rows[:_MAX_ROWS]), total=len(rows), done=done)
 
 
-def _decisions_by_text(
-    view: View, golds: Mapping[str, Annotation], cache: DisputeCache
-) -> Mapping[str, tuple[DisputeDecision, ...]]:
-    """The places, with what was decided, of the texts in which something was."""
-    decisions = {
-        id: adjudication_storage.decisions_by_dispute(gold)
-        for id, gold in golds.items()
-        if adjudication_storage.is_adjudicated_here(gold)
-    }
-    read = set(view.study.documents["id"])
-    touched = [id for id, made in decisions.items() if made and id in read]
-    if not touched:
-        return {}
-    places = cache.disputes.values_by_text(view.restrict_to_documents(pl.Series(touched)))
-    return {id: dispute_decisions(places[id], decisions[id]) for id in touched}
-
-
-def _gold_annotations(snapshot: Snapshot) -> Iterator[Annotation]:
-    """Gold annotations by people's decisions or from elsewhere, drafts too."""
-    is_gold = (pl.col("annotator") == GOLD) & (pl.col("protocol") == snapshot.protocol.id) & (pl.col("round") == 0)
-    return snapshot.study.filter_annotations(is_gold & pl.col("about").is_null()).iter_annotations()
-
-
-def _undecided_row(
-    id: str, text: str, readers: int, count: DisputeCount, gold: Annotation | None
+def _adjudication_row(
+    id: str,
+    text: str,
+    readers: int,
+    count: DisputeCount,
+    standing: Sequence[DisputeDecision] | None,
+    gold: Annotation | None,
 ) -> schema.AdjudicationRow:
-    """A text in which nothing was decided here."""
-    elsewhere = gold is not None and not adjudication_storage.is_adjudicated_here(gold)
-    done = gold is not None and gold.status == "submitted" and not count.disputes
+    """Build the row of a text from its decisions, or from its number of disputes when nothing has been decided."""
+    is_submitted = gold is not None and gold.status == "submitted"
+    is_elsewhere = standing is None and gold is not None and not adjudication_storage.is_gold_from_adjudication(gold)
+    if standing is None:
+        is_done, open_count, agreed = is_submitted and not count.disputes, count.disputes, count.agreed
+    else:
+        open_ = [decided.dispute for decided in standing if decided.decision is None]
+        is_done, open_count = is_submitted and is_adjudication_finished(standing), len(open_)
+        agreed = sum(place.agreed for place in open_)
+    places = count.disputes if standing is None else len(standing)
     return schema.AdjudicationRow(
         id=id,
         start=shorten(text, 160),
-        places=count.disputes,
-        decided=0,
-        discuss=0,
-        differ=count.disputes - count.agreed,
-        agreed=count.agreed,
+        places=places,
+        decided=places - open_count,
+        discuss=sum(decided.decision is not None and not decided.is_settled for decided in standing or ()),
+        differ=open_count - agreed,
+        agreed=agreed,
         readers=readers,
-        state="elsewhere" if elsewhere else "done" if done else "open",
-    )
-
-
-def _decided_row(
-    id: str, text: str, readers: int, standing: Sequence[DisputeDecision], gold: Annotation
-) -> schema.AdjudicationRow:
-    """A text in which something was decided."""
-    open_ = [decided.dispute for decided in standing if decided.decision is None]
-    return schema.AdjudicationRow(
-        id=id,
-        start=shorten(text, 160),
-        places=len(standing),
-        decided=len(standing) - len(open_),
-        discuss=sum(decided.decision is not None and not decided.is_settled for decided in standing),
-        differ=sum(not place.agreed for place in open_),
-        agreed=sum(place.agreed for place in open_),
-        readers=readers,
-        state="done" if gold.status == "submitted" and is_adjudication_finished(standing) else "open",
+        state="elsewhere" if is_elsewhere else "done" if is_done else "open",
     )
 
 
@@ -171,7 +145,7 @@ def _decided_row(
 
 @dataclass(frozen=True, slots=True)
 class DisputedText:
-    """A text that is being adjudicated: its places as they are now."""
+    """Text under adjudication, with its current disputes."""
 
     document: Document
     protocol: Protocol
@@ -182,18 +156,18 @@ class DisputedText:
 
     @property
     def decisions(self) -> tuple[DisputeDecision, ...]:
-        """Every place with what was decided, in text order."""
-        return dispute_decisions(self.places, adjudication_storage.decisions_by_dispute(self.gold))
+        """Disputes paired with their decisions, in text order."""
+        return pair_disputes_with_decisions(self.places, adjudication_storage.decisions_by_dispute(self.gold))
 
     @property
-    def storage_text(self) -> AdjudicationText:
-        """As the writer needs it."""
+    def adjudication_text(self) -> AdjudicationText:
+        """Text to adjudicate, in the form used for storing decisions."""
         ids = self.seen.study.annotations["id"].to_list()
         return AdjudicationText(self.document.id, self.protocol.id, self.places, tuple(ids))
 
     @property
     def shuffled_annotators(self) -> list[str]:
-        """Who read the text, in an order that says nothing and stays the same."""
+        """Annotators of the text, in a shuffled order that is the same on every call."""
 
         def sort_key(id: str) -> bytes:
             return hashlib.sha256(f"{self.seed}\0{self.document.id}\0{id}".encode()).digest()
@@ -201,30 +175,38 @@ class DisputedText:
         return sorted(self.seen.study.annotations["annotator"].unique(), key=sort_key)
 
 
-def load_disputed_text(store: Store, id: str, align: schema.Align) -> DisputedText:
-    """Read a text and everything said about it, as it is now."""
+def load_disputed_text(store: Store, id: str, align: GoldAlignment) -> DisputedText:
+    """Load a text with its current annotations and decisions."""
     head = store.head
     if id in head.settings.attention_checks:
-        raise ProblemError("refused", "This text is an attention check: its answers are known and need no deciding.")
+        raise ProblemError(
+            "refused", "This text is an attention check. Its answers are known and need no adjudication."
+        )
     try:
-        document = store.document(id)
+        document = store.get_document(id)
     except FinecombError:
-        raise ProblemError("not-found", f"No document is called {id!r}.") from None
-    every = store.annotations(annotation_table.c.document == id)
-    study = Study.from_items([head.settings, *head.protocols.values(), document, *store.annotators(), *every])
-    view = human_work_to_adjudicate(study, head.protocol)
+        raise ProblemError("not-found", f"Document {id!r} does not exist.") from None
+    every = store.read_annotations(annotation_table.c.document == id)
+    study = Study.from_items([head.settings, *head.protocols.values(), document, *store.read_annotators(), *every])
+    view = select_work_to_adjudicate(study, head.protocol.id)
     if view.study.annotations.is_empty():
-        raise ProblemError("not-found", "Nobody has handed in this text yet.")
-    with store.database.read_transaction() as transaction:
-        gold = adjudication_storage.find_gold_annotation(store, transaction, id, head.protocol.id)
+        raise ProblemError("not-found", "No annotator has submitted this text yet.")
+    gold = store.read(adjudication_storage.find_gold_annotation, id, head.protocol.id)
     return DisputedText(document, head.protocol, view, find_disputes(view, align)[id], gold, head.settings.seed)
 
 
 def build_adjudication_page(text: DisputedText) -> schema.AdjudicatePage:
-    """A text with its places, as it goes to the browser."""
+    """Build the page of one text with its disputes."""
     marks = {mark.id: mark for mark in text.gold.marks} if text.gold else {}
-    numbers = {id: at for at, id in enumerate(text.shuffled_annotators, 1)}
-    cards = [(_sort_position(decided, marks), _dispute_card(decided, marks, numbers)) for decided in text.decisions]
+    numbers = {id: number for number, id in enumerate(text.shuffled_annotators, 1)}
+    cards = []
+    for standing in text.decisions:
+        position = standing.dispute.text_position
+        if standing.decision is not None and not standing.dispute.opinions:
+            # An error added by the adjudicator is at the position of its gold mark.
+            spans = [span for id in standing.decision.gold for span in marks[id].spans]
+            position = min(((span.start, span.end) for span in spans), default=position)
+        cards.append((position, _dispute_card(standing, marks, numbers)))
     return schema.AdjudicatePage(
         id=text.document.id,
         text=text.document.text,
@@ -240,16 +222,8 @@ def build_adjudication_page(text: DisputedText) -> schema.AdjudicatePage:
     )
 
 
-def _sort_position(standing: DisputeDecision, marks: Mapping[str, Mark]) -> tuple[int, int]:
-    """Where a place comes in the list: what nobody marked where gold has it."""
-    if standing.dispute.opinions or standing.decision is None:
-        return standing.dispute.text_position
-    spans = [span for id in standing.decision.gold for span in marks[id].spans]
-    return min(((span.start, span.end) for span in spans), default=standing.dispute.text_position)
-
-
 def numbered_opinions(place: Dispute, numbers: Mapping[str, int]) -> list[tuple[int, Mark]]:
-    """The readings of a place by the numbers of their annotators: the order in which cards count from 1."""
+    """Return the marks of a dispute with the numbers of their annotators, sorted by number."""
     return sorted(((numbers[voice.annotator], voice.mark) for voice in place.opinions), key=lambda reading: reading[0])
 
 
@@ -288,30 +262,5 @@ def _dispute_card(
 
 
 def browser_mark_fields(mark: Mark | schema.AdjudicatedMark) -> dict[str, Any]:
-    """The fields of a mark that the browser gets."""
+    """Return the fields of a mark that are sent to the browser."""
     return {name: getattr(mark, name) for name in schema.AdjudicatedMark.model_fields}
-
-
-# --- the second pass ----------------------------------------------------------------------------------------------
-
-
-def second_pass_view(snapshot: Snapshot) -> schema.SecondPass:
-    """How far the second pass is, and what it changed."""
-    protocol = snapshot.protocol.id
-    far = passes.second_pass_progress(snapshot.study, protocol)
-    compared = passes.compare_passes(snapshot.study, Filters(protocol=protocol, kinds=("human",))) if far.done else None
-    rows = compared.marks.iter_rows(named=True) if compared else ()
-    return schema.SecondPass(
-        round=snapshot.study.settings.round,
-        wanted=far.wanted,
-        begun=far.begun,
-        done=far.done,
-        rows=tuple(
-            schema.SecondPassRow(**row | {"annotator": snapshot.name_by_annotator.get(row["annotator"], "")})
-            for row in rows
-        ),
-        agreement={finding.columns["pass"]: Figure.from_estimate(finding.estimate) for finding in compared.agreement}
-        if compared
-        else {},
-        notes=compared.notes if compared else (),
-    )

@@ -1,1 +1,1 @@
-"""What annotators see and send."""
+"""Server routes and pages for annotators."""

@@ -1,7 +1,6 @@
-"""The two texts of a pair under names that say where they stand, never which is which.
+"""Names of the two texts of a pair, which tell annotators the position of each text but not its identity.
 
-In a study's records the texts are called `a` and `b`. A browser knows them as `first` and `second`, by their place on
-the screen: in what it is sent, and in the answers and marks that it sends back.
+Records call the texts `a` and `b`. The browser gets and sends `first` and `second`, by position on the screen.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from finecomb.core.protocol import Protocol
-from finecomb.core.question import Question
 from finecomb.core.records import Answer, Answers, Antecedents, Document, Mark
 from finecomb.core.span import Span
 from finecomb.server.error_responses import ProblemError
@@ -22,18 +20,18 @@ PAGE_NAMES = ("first", "second")
 
 @dataclass(frozen=True, slots=True)
 class PairTextNames:
-    """The places of the texts of one pair by their own names, as they stand, and the questions that name a text."""
+    """Page name of each text of a pair, by stored name, and the questions whose answers name a text."""
 
     places: Mapping[str, str]
     questions: frozenset[str]
 
     @property
     def stored_names(self) -> Mapping[str, str]:
-        """The texts' own names by their places."""
+        """Stored name of each text, by page name."""
         return {place: name for name, place in self.places.items()}
 
     def document_on_page(self, document: Document) -> Document:
-        """A document as a browser gets it: the other contexts first, then the pair from left to right."""
+        """Return a document for the browser, with the pair from left to right after all other contexts."""
         others = {
             f"{name}_" if name in PAGE_NAMES else name: text
             for name, text in document.context.items()
@@ -43,18 +41,20 @@ class PairTextNames:
         return document.model_copy(update={"context": others | pair})
 
     def answers_on_page(self, answers: Mapping[str, Any]) -> dict[str, Any]:
-        """Stored answers as a browser gets them."""
+        """Return stored answers, with the texts renamed to their page names."""
         return {
             name: _rename_texts_in_answer(value, self._names_for_question(name, self.places))
             for name, value in answers.items()
         }
 
     def stored_answers(self, answers: Answers) -> Answers:
-        """A browser's answers as they are kept; refused where they name a text by what a browser cannot know."""
+        """Convert a browser's answers to stored names. Raise an error for names that a browser cannot know."""
         for name in self.questions & answers.keys():
             value = answers[name]
             if value in STORED_NAMES or (isinstance(value, tuple) and set(value) & set(STORED_NAMES)):
-                raise ProblemError("refused", "This answer was not accepted: the page is out of date. Reload it.")
+                raise ProblemError(
+                    "refused", "This answer was not accepted because the page is out of date. Reload the page."
+                )
         return {
             name: _rename_texts_in_answer(value, self._names_for_question(name, self.stored_names))
             for name, value in answers.items()
@@ -64,11 +64,11 @@ class PairTextNames:
         return names if question in self.questions else {}
 
     def spans_on_page(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-        """Stored spans as a browser gets them."""
+        """Return stored spans, with the texts renamed to their page names."""
         return _rename_span_parts(spans, self.places)
 
     def stored_mark(self, mark: Mark) -> Mark:
-        """A browser's mark as it is kept."""
+        """Return a mark from a browser, with the texts renamed to their stored names."""
         before = mark.antecedents
         antecedents = before and Antecedents(
             spans=_rename_span_parts(before.spans, self.stored_names), quotes=before.quotes
@@ -79,23 +79,20 @@ class PairTextNames:
 
 
 def build_pair_text_names(protocol: Protocol, first: str) -> PairTextNames | None:
-    """The names of a pair whose text `first` stands first; None where no pairs are compared.
+    """Build the names for a pair in which the text `first` is shown first. Return None when no pairs are shown.
 
-    Where what is asked tells the two apart, as by a question after one answer only, they go by their own names.
+    When questions treat the two texts differently, e.g. a follow-up to only one answer, the stored names are used.
     """
     if protocol.work.unit != "pair":
         return None
     names = STORED_NAMES[::-1] if first == STORED_NAMES[1] else STORED_NAMES
-    if not are_question_conditions_symmetric(protocol.document_questions):
+    conditions = (question.when.among for question in protocol.document_questions if question.when is not None)
+    if any((STORED_NAMES[0] in among) != (STORED_NAMES[1] in among) for among in conditions):
         return PairTextNames(dict(zip(names, names, strict=True)), frozenset())
-    asked = [question.name for question in protocol.document_questions if set(STORED_NAMES) & set(question.values)]
-    return PairTextNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(asked))
-
-
-def are_question_conditions_symmetric(questions: tuple[Question, ...]) -> bool:
-    """Whether what is asked never tells one text of a pair from the other."""
-    conditions = (question.when.among for question in questions if question.when is not None)
-    return all((STORED_NAMES[0] in among) == (STORED_NAMES[1] in among) for among in conditions)
+    text_questions = [
+        question.name for question in protocol.document_questions if set(STORED_NAMES) & set(question.values)
+    ]
+    return PairTextNames(dict(zip(names, PAGE_NAMES, strict=True)), frozenset(text_questions))
 
 
 def _rename_texts_in_answer(value: Answer, names: Mapping[str, str]) -> Answer:

@@ -1,14 +1,13 @@
-"""People who come from a recruiting platform: what its link says about them, and what they take back there."""
+"""Arrivals from recruiting platforms: the parameters of their links, and the return to the platform."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from finecomb.collection import arrivals_storage
 from finecomb.collection.arrivals import PLATFORM_TITLES, ArrivalSource
@@ -23,18 +22,18 @@ _PARAMETER_NAMES = {
     "prolific": {"worker": "PROLIFIC_PID", "place": "STUDY_ID", "session": "SESSION_ID"},
     "mturk": {"worker": "workerId", "place": "hitId", "session": "assignmentId", "submit": "turkSubmitTo"},
 }
-"""What each platform adds to the link that people open."""
+"""Names of the parameters that each platform adds to a link."""
 _ID_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
-_PREVIEW_ASSIGNMENT = "ASSIGNMENT_ID_NOT_AVAILABLE"
-_PROLIFIC_URL = "https://app.prolific.com/submissions/complete?cc={code}"
+_MTURK_PREVIEW_ASSIGNMENT_ID = "ASSIGNMENT_ID_NOT_AVAILABLE"
+_PROLIFIC_COMPLETION_URL = "https://app.prolific.com/submissions/complete?cc={code}"
 _MTURK_SUBMIT_PATH = "/mturk/externalSubmit"
 
 
-# --- coming ------------------------------------------------------------------------------------------------------
+# --- arrival -----------------------------------------------------------------------------------------------------
 
 
 def parse_referral_parameters(recruitment: Recruitment, parameters: Mapping[str, str]) -> ArrivalSource:
-    """What the platform's link says; what is not an id, or too long for one, counts as not said.
+    """Parse the parameters of a platform's link. Values that are not valid IDs are ignored.
 
     >>> query = {"PROLIFIC_PID": "5f1", "SESSION_ID": "{{%SESSION_ID%}}"}
     >>> parse_referral_parameters(Recruitment(platform="prolific"), query).worker
@@ -48,7 +47,7 @@ def parse_referral_parameters(recruitment: Recruitment, parameters: Mapping[str,
 
 
 def _is_mturk_address(address: str) -> bool:
-    """Whether an address is that of Mechanical Turk or its sandbox: nobody else is sent anything."""
+    """Return whether an address belongs to Mechanical Turk or its sandbox. Results are sent to no other address."""
     if len(address) > 200 or re.search(r"[\s\\@?#]", address):
         return False
     try:
@@ -61,67 +60,57 @@ def _is_mturk_address(address: str) -> bool:
 
 
 def is_mturk_preview(source: ArrivalSource) -> bool:
-    """Whether somebody only looks, before having accepted the work."""
-    return source.platform == "mturk" and source.session == _PREVIEW_ASSIGNMENT
+    """Return whether the visitor is previewing the task on Mechanical Turk without having accepted it."""
+    return source.platform == "mturk" and source.session == _MTURK_PREVIEW_ASSIGNMENT_ID
 
 
 def require_identified_worker(source: ArrivalSource) -> ArrivalSource:
-    """`came`, or a `ProblemError` when the platform's link does not say who it is or that they accepted the work."""
+    """Return the arrival source, or raise a `ProblemError` when the worker is unknown or has not accepted the task."""
     if is_mturk_preview(source):
         raise ProblemError("not-allowed", "Accept the task on Mechanical Turk first. Then you can start here.")
     if source.platform and not source.worker:
         title = PLATFORM_TITLES[source.platform]
         raise ProblemError(
-            "not-allowed", f"This address does not say who you are. Go back to {title} and open the study from there."
+            "not-allowed", f"This link does not identify you. Go back to {title} and open the study from there."
         )
     return source
 
 
 def already_took_part_message(source: ArrivalSource) -> str:
-    """What to say to somebody who took part before, where everybody may once only."""
-    back = (
-        f" Give the task back on {PLATFORM_TITLES[source.platform]}; that has no disadvantage."
-        if source.platform
-        else ""
-    )
-    before = "You have taken part in this study before, or in one that belongs to it"
-    return f"{before}, and everybody can take part once only. Thank you.{back}"
+    """Return the message for a person who has taken part before."""
+    before = "You have already taken part in this study or a related one"
+    return f"{before}. Each person can take part only once. Thank you.{_return_task_sentence(source)}"
 
 
 def study_full_message(source: ArrivalSource) -> str:
-    """What to say to somebody new when every place in the study is taken."""
-    back = (
-        f" Give the task back on {PLATFORM_TITLES[source.platform]}; that has no disadvantage."
-        if source.platform
-        else ""
-    )
-    return f"Every place in this study is taken at the moment. Thank you for coming.{back}"
+    """Return the message for a new person when the study is full."""
+    return f"This study is full at the moment. Thank you for your interest.{_return_task_sentence(source)}"
+
+
+def _return_task_sentence(source: ArrivalSource) -> str:
+    if not source.platform:
+        return ""
+    return f" Please return the task on {PLATFORM_TITLES[source.platform]}; there is no penalty."
 
 
 def parse_referral(auth: Auth, request: Request) -> ArrivalSource:
-    """What the platform's link says of whoever opens it."""
+    """Parse the recruiting platform's parameters in a request."""
     return parse_referral_parameters(auth.store.head.settings.recruitment, request.query_params)
 
 
-def add_device_and_address(auth: Auth, request: Request, response: Response, source: ArrivalSource) -> ArrivalSource:
-    """`came` with the hashes by which the same browser and the same network are known again."""
-    return replace(source, device=auth.identify_device(request, response), address=auth.address_hash(request))
-
-
-# --- going back --------------------------------------------------------------------------------------------------
+# --- endings -----------------------------------------------------------------------------------------------------
 
 
 def build_ending(auth: Auth, annotator: str, why: Literal["done", "screened-out"], more: bool = False) -> Ending:
-    """What an annotator takes back to where they were recruited; `more` says that there is work for another task."""
-    with auth.store.database.read_transaction() as transaction:
-        arrival = arrivals_storage.last_arrival(auth.store, transaction, annotator)
+    """Build the final page for a recruited annotator. With `more`, they can take another task on the platform."""
+    arrival = auth.store.read(arrivals_storage.read_last_arrival, annotator)
     source = arrival.source if arrival else ArrivalSource()
     task = f"/{source.session}" if auth.store.head.settings.recruitment.batch and source.session else ""
     return _ending_with_code(auth, source, why, f"{annotator}{task}").model_copy(update={"more": more})
 
 
 def build_declined_ending(auth: Auth, source: ArrivalSource) -> Ending:
-    """What somebody takes back who does not agree to take part; nothing about them is kept."""
+    """Build the final page for a person who declines to take part. No data about the person is stored."""
     return _ending_with_code(auth, source, "no-consent", source.worker)
 
 
@@ -136,12 +125,12 @@ def _ending_with_code(auth: Auth, source: ArrivalSource, why: EndingReason, who:
     if recruitment.back:
         return Ending(why=why, code=code, back=recruitment.back.replace("{code}", quote(code, safe="")))
     if source.platform == "prolific" and code:
-        return Ending(why=why, code=code, back=_PROLIFIC_URL.format(code=quote(code, safe="")))
-    if source.submit and why != "no-consent":  # who does not agree gives the task back, there
+        return Ending(why=why, code=code, back=_PROLIFIC_COMPLETION_URL.format(code=quote(code, safe="")))
+    if source.submit and why != "no-consent":  # people who decline must return the task on the platform
         fields = {"assignmentId": source.session, "code": code}
         return Ending(why=why, code=code, back=source.submit.rstrip("/") + _MTURK_SUBMIT_PATH, form=fields)
     return Ending(why=why, code=code)
 
 
 _CODE_SALTS: dict[EndingReason, str] = {"done": "code", "screened-out": "screened-out", "no-consent": "no-consent"}
-"""What one's own codes are made of, so that each ending has another."""
+"""Salts of the completion codes, so that each kind of ending has its own code."""

@@ -1,29 +1,29 @@
-"""What goes between server and browser: the source of the OpenAPI description and of the TypeScript types.
+"""Requests and responses of annotators: the source of the OpenAPI description and the TypeScript types.
 
-An annotator gets a `Task`: the text under an opaque id, without the document's id, model or other meta. Whatever the
-annotator does is kept in *entries* of the task, each saved on its own by one idempotent PUT:
+An annotator gets a `Task`: the text under an opaque ID, without the document's ID, model or other meta. Everything the
+annotator does is stored in *entries* of the task, each saved separately by one idempotent PUT:
 
-    PUT /api/tasks/{task}/marks/{id}         MarkChange        -> Saved
-    PUT /api/tasks/{task}/units/{start-end}  UnitChange        -> Saved
-    PUT /api/tasks/{task}/answers            AnswersChange     -> Saved
-    PUT /api/tasks/{task}/decisions/{id}     SuggestionChange  -> Saved
-    PUT /api/tasks/{task}/finish             Finish            -> Saved
-    PUT /api/tasks/{task}/reopen             Finish            -> Saved
+    PUT /api/tasks/{task}/marks/{id}         MarkChange        -> SaveResponse
+    PUT /api/tasks/{task}/units/{start-end}  UnitChange        -> SaveResponse
+    PUT /api/tasks/{task}/answers            AnswersChange     -> SaveResponse
+    PUT /api/tasks/{task}/decisions/{id}     SuggestionChange  -> SaveResponse
+    PUT /api/tasks/{task}/finish             FinishRequest     -> SaveResponse
+    PUT /api/tasks/{task}/reopen             FinishRequest     -> SaveResponse
     GET /api/me -> Me,  POST /api/next -> NextResponse,  GET /api/tasks/{task} -> Task
-    PUT /api/steps/{step}                    StepDone          -> Saved
+    PUT /api/steps/{step}                    StepCompletion    -> SaveResponse
     PUT /api/steps/{step}/guess              Guess             -> Page
     GET /api/tasks/{task}/feedback -> Feedback
-    GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignedIn,  POST /api/join/{token}/decline -> Ending
-    POST /api/leave
+    GET /api/join/{token} -> Welcome,  POST /api/join/{token} -> SignInResponse
+    POST /api/join/{token}/decline -> Ending,  POST /api/leave
 
-A link leads to the page `/join/{token}`, personal or open; the page shows `Welcome` and signs in by the POST. What a
-recruiting platform adds to the address (`?PROLIFIC_PID=...`) goes along with every call of `/api/join`.
+A personal or open link leads to the page `/join/{token}`, which shows `Welcome` and signs in by the POST. The
+parameters that a recruiting platform adds (`?PROLIFIC_PID=...`) are passed to every call of `/api/join`.
 
-The way of an annotator is that of the protocol: consent (on the page of the link), survey, instructions, training,
-qualification, work, thanks. `NextResponse` says what comes now: a `Page` to read or answer, or a `Task`. Exercises of
-training and qualification and multiple-choice questions are tasks like any other, saved and handed in in the same way.
+Annotators follow the phases of the protocol: consent (on the page of the link), survey, instructions, training,
+qualification, work, thanks. `NextResponse` contains the next `Page` to read or answer, or the next `Task`. Exercises
+and multiple-choice questions are tasks as well, saved and submitted in the same way.
 
-Every error is an `ErrorResponse`.
+All errors are `ErrorResponse` objects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,18 @@ from pydantic import Field
 from finecomb.core.practice import Example
 from finecomb.core.protocol import Group, Guideline, Label, Mode, Work
 from finecomb.core.question import Question
-from finecomb.core.records import AlternativeMark, Answer, Answers, Id, Json, OnboardingPhase, Phase, Record, Text, Time
+from finecomb.core.records import (
+    AlternativeMark,
+    AnnotationPhase,
+    Answer,
+    Answers,
+    Id,
+    Json,
+    OnboardingPhase,
+    Record,
+    Text,
+    Time,
+)
 from finecomb.core.span import Span
 from finecomb.server.schema import ErrorCode, LabelLook, State
 
@@ -49,48 +60,48 @@ class AntecedentBody(Record):
 
 
 class MarkBody(Record):
-    """A mark as it travels; its id is the entry's."""
+    """Mark as the browser sends it. The entry's ID is the mark's ID."""
 
     spans: tuple[Span, ...] = Field(min_length=1, max_length=1000)
-    """`[start, end]` or `[part, start, end]`, in code points and in text order; start == end for words left out."""
+    """`[start, end]` or `[part, start, end]`, in code points and text order; start == end for an omission."""
     quotes: tuple[Text, ...]
-    """What the spans cover; the server refuses any other."""
+    """Text of the spans, which the server verifies."""
     label: Text | None
-    """A label's name."""
+    """Name of the label."""
     answers: Answers = {}
-    """To the label's questions."""
+    """Answers to the questions of the label."""
     antecedent: AntecedentBody | None = None
-    """Earlier words."""
+    """Antecedent of the mark."""
     made_from: tuple[Id, ...] = Field(default=(), max_length=10)
-    """The offered mark it was accepted or edited from."""
+    """Offered mark that was accepted or edited."""
     alternatives: tuple[tuple[AlternativeMark, ...], ...] = Field(default=(), max_length=20)
-    """The same mistake, read otherwise: each a complete other set of marks."""
+    """Other interpretations of the same error, each a complete set of marks."""
 
 
 class UnitBody(Record):
-    """A part that was judged; being there says it was seen, also without marks."""
+    """Judged part. Its presence means that the part was read, even without marks."""
 
     answers: Answers = {}
-    """To the unit's questions; `cannot_judge` with a reason."""
+    """Answers to the unit questions, or `cannot_judge` with a reason."""
     seconds: float = Field(default=0, ge=0)
-    """Active time spent on it."""
+    """Active seconds spent on the part."""
 
 
 class AnswersBody(Record):
     """Answers about the whole text."""
 
     answers: Answers = {}
-    """To the document's questions; `cannot_judge` with a reason."""
+    """Answers to the document questions, or `cannot_judge` with a reason."""
     no_errors: bool = False
-    """Said explicitly: read, and nothing found."""
+    """Confirmation that the text has no errors."""
 
 
 class SuggestionBody(Record):
-    """What was decided about an offered mark."""
+    """Decision about an offered mark."""
 
     decision: Literal["accepted", "edited", "rejected"]
     mark: Id | None = None
-    """The mark that was made of it."""
+    """Mark made from the offered one."""
 
 
 ChangeId = Annotated[Id, Field(max_length=100)]
@@ -98,92 +109,93 @@ Body = TypeVar("Body", bound=Record)
 
 
 class Entry(Record, Generic[Body]):
-    """One thing an annotator did in a task; the server keeps its latest version."""
+    """Single item saved by an annotator in a task, in its latest version."""
 
     id: Id
-    """Of a mark: made by the browser. Of a judged part: `start-end`. Of the answers: `text`. Of a decision: the
-    offered mark's id."""
+    """Created by the browser for marks, `start-end` for judged parts, `text` for answers, and the offered mark's ID for
+    decisions.
+    """
     version: int = Field(ge=1)
-    """Counted up by the server with every accepted change."""
+    """Version, increased by the server with each accepted change."""
     body: Body | None
-    """None when it was deleted."""
+    """Content; None when deleted."""
 
 
 class Change(Record, Generic[Body]):
-    """A save. The same change may arrive any number of times and counts once."""
+    """Save request. A repeated change is applied once."""
 
     change: ChangeId
-    """Made by the browser; a repeated one is answered as the first was."""
+    """ID created by the browser. A repeated ID gets the response of the first request."""
     base: int = Field(default=0, ge=0)
-    """The version that was changed; 0 for a new entry. Another one on the server is a `conflict`."""
+    """Version that was changed; 0 for a new entry. Another version on the server is a `conflict`."""
     body: Body | None = None
-    """None deletes."""
+    """New content; None deletes the entry."""
     active: float = Field(default=0, ge=0)
-    """Active seconds in this task so far; the server keeps the most, and never more than wall time."""
+    """Active seconds in this task so far. The server keeps the maximum, limited to the elapsed time."""
 
 
 class MarkEntry(Entry[MarkBody]):
-    """A mark with its version."""
+    """Mark with its version."""
 
 
 class MarkChange(Change[MarkBody]):
-    """A save of a mark."""
+    """Save request for a mark."""
 
 
 class UnitEntry(Entry[UnitBody]):
-    """A judged part with its version."""
+    """Judged part with its version."""
 
 
 class UnitChange(Change[UnitBody]):
-    """A save of a judged part."""
+    """Save request for a judged part."""
 
 
 class AnswersEntry(Entry[AnswersBody]):
-    """The answers about the text with its version."""
+    """Answers about the text, and the version of these answers."""
 
 
 class AnswersChange(Change[AnswersBody]):
-    """A save of the answers about the text."""
+    """Save request for the answers about the text."""
 
 
 class SuggestionEntry(Entry[SuggestionBody]):
-    """A decision about an offered mark with its version."""
+    """Decision about an offered mark with its version."""
 
 
 class SuggestionChange(Change[SuggestionBody]):
-    """A save of a decision about an offered mark."""
+    """Save request for a decision about an offered mark."""
 
 
 class FinishRequest(Record):
-    """Hands a task in; doing so twice is doing so once."""
+    """Request to submit or reopen a task. Repeating it changes nothing."""
 
     change: ChangeId
     active: float = Field(default=0, ge=0)
 
 
 class ErrorResponse(Record):
-    """The one shape of every error."""
+    """Common form of all errors."""
 
     code: ErrorCode
-    """What the interface goes by."""
+    """Error code for the interface."""
     say: str
-    """For people: what happened, what is safe, what to do."""
+    """Message for the user."""
     stored: MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry | None = None
-    """For `conflict`: the entry as it is on the server."""
+    """For `conflict`, the entry as stored on the server."""
     missing: tuple[str, ...] = ()
-    """For `incomplete`: `kind/id: what is missing`."""
+    """For `incomplete`, the missing items as `kind/id: item`."""
 
 
 class SaveResponse(Record):
-    """The change is on disk."""
+    """Confirmation that a change is on disk."""
 
     change: Id
     version: int
-    """Of the entry now; 0 for `finish`."""
+    """New version of the entry; 0 for `finish`."""
 
 
 class TextPart(Record):
-    """One part of a text that is judged part by part."""
+    """Part of a text that is judged part by part."""
 
     start: int
     end: int
@@ -192,7 +204,7 @@ class TextPart(Record):
 
 
 class OfferedMark(Record):
-    """A mark that a machine suggests; who suggests it is not said."""
+    """Mark suggested by a machine, without its source."""
 
     id: Id
     spans: tuple[Span, ...]
@@ -202,50 +214,50 @@ class OfferedMark(Record):
 
 
 class Practice(Record):
-    """What makes a task an exercise or a multiple-choice question; never its solution."""
+    """Part of a task that makes it an exercise or a multiple-choice question, without the solution."""
 
     part: Text = ""
-    """Title of the part of the qualification; empty in training."""
+    """Title of the qualification part; empty in training."""
     ask: Text = ""
-    """What to do."""
+    """Instruction for the exercise."""
     label: Text | None = None
-    """The one label it practises, when it practises one."""
+    """Label that the exercise practises; None for several."""
     number: int
-    """Counted from 1 in its part."""
+    """Position in its part, counted from 1."""
     of: int
-    """How many there are in its part."""
+    """Number of exercises in its part."""
     points: float = 0
-    """At stake; 0 in training."""
+    """Maximum points; 0 in training."""
     question: Question | None = None
-    """Of a multiple-choice question: asked in place of the protocol's; the answer is the text's answer `answer`."""
+    """Multiple-choice question, asked instead of those of the protocol. Its answer is named `answer`."""
     spans: tuple[Span, ...] = ()
-    """The words that such a question is about."""
+    """Spans that a multiple-choice question is about."""
     verify: bool = False
-    """Whether answers may be compared with the solution before they are handed in."""
+    """True when answers may be compared with the solution before submission."""
 
 
 class AnsweredQuestion(Record):
-    """A question and somebody's answer to it, both in words."""
+    """Question and answer in words."""
 
     ask: Text
     answer: Text
 
 
 class JudgedWork(Record):
-    """Somebody's work that is to be judged; who did it is not said."""
+    """Work of another person that is to be judged, without their identity."""
 
     labels: tuple[Label, ...] = ()
-    """Of the protocol it was made under, to look up what they mean."""
+    """Labels of the protocol under which the work was made."""
     looks: tuple[LabelLook, ...] = ()
-    """In the order of these labels; the last is for marks without a label."""
+    """Styles in the order of these labels; the last is for marks without a label."""
     marks: tuple[OfferedMark, ...] = ()
-    """The mark in question, or all marks of the annotation in question."""
+    """Mark to judge, or all marks of the annotation to judge."""
     said: tuple[AnsweredQuestion, ...] = ()
-    """What was answered about the mark, or about the text."""
+    """Answers about the mark, or about the text."""
 
 
 class SolutionResult(Record):
-    """A known error of an exercise, as it is shown afterwards."""
+    """Known error of an exercise, as shown afterwards."""
 
     spans: tuple[Span, ...]
     quotes: tuple[Text, ...]
@@ -254,73 +266,75 @@ class SolutionResult(Record):
     antecedent: Text = ""
     why: Text = ""
     mark: Id | None = None
-    """The annotator's mark that found it; None when it was missed."""
+    """ID of the annotator's mark that found the error; None when the error was missed."""
     points: float = 0
-    """What finding it earned."""
+    """Points earned for the error."""
 
 
 class Feedback(Record):
-    """How an exercise or a multiple-choice question went."""
+    """Feedback on an exercise or a multiple-choice question."""
 
     points: float = 0
     of: float = 0
-    """Both 0 in training."""
+    """Maximum points; `points` and `of` are 0 in training."""
     solutions: tuple[SolutionResult, ...] = ()
-    """In text order."""
+    """Known errors in text order."""
     extra: tuple[Id, ...] = ()
-    """The annotator's marks that found nothing."""
+    """IDs of the annotator's marks that match no known error."""
     answers: Answers = {}
-    """The right answers about the text, where they are known."""
+    """Right answers about the text, where known."""
     units: Mapping[Id, Answers] = {}
-    """The right answers about parts, by the parts' ids."""
+    """Right answers about parts, by part ID."""
     right: bool = True
-    """Whether every known answer was given and every known error found."""
+    """True when all known answers were given and all known errors found."""
     say: Text = ""
-    """In words."""
+    """Feedback in words."""
 
 
 class Task(Record):
-    """One text to judge, with what was done so far."""
+    """Text to annotate, with the work so far."""
 
     id: Id
-    """Opaque; says nothing about the text."""
+    """Opaque ID, which reveals nothing about the text."""
     number: int
-    """Counted from 1 in this annotator's order."""
+    """Position in the annotator's order, counted from 1."""
     text: Text
     context: Mapping[Id, Text] = {}
-    """Named texts beside it, unless the protocol hides them. The texts of a pair are called `first` and `second`, by
-    their place, and so they are in answers and marks."""
+    """Named contexts, unless the protocol hides them. The texts of a pair are named `first` and `second` by position,
+    in answers and marks as well.
+    """
     parts: tuple[TextPart, ...] = ()
-    """Where the protocol goes part by part. Where errors are marked so, `text` ends with the part that is to be judged,
-    and the next one is sent once that was; of later parts only their place is told."""
+    """Parts, when the protocol goes part by part. When errors are marked, `text` ends with the part to judge, and the
+    next one is sent after that. Later parts have only their offsets.
+    """
     sentences: Mapping[Text, tuple[tuple[int, int], ...]] = {}
-    """Start and end of the sentences by part, where a label goes with whole ones."""
+    """Offsets of the sentences by part, when a label covers whole sentences."""
     data: Json = None
-    """Where the protocol shows it."""
+    """Data, when the protocol shows it."""
     offered: tuple[OfferedMark, ...] = ()
     """Marks to accept, edit or reject."""
     marks: tuple[MarkEntry, ...] = ()
-    """Without deleted ones, here and below."""
+    """Marks, without deleted ones. The fields below omit deleted entries as well."""
     units: tuple[UnitEntry, ...] = ()
     answers: AnswersEntry | None = None
     decisions: tuple[SuggestionEntry, ...] = ()
-    """What was decided about offered marks."""
-    phase: Phase = "work"
+    """Decisions about offered marks."""
+    phase: AnnotationPhase = "work"
     practice: Practice | None = None
-    """In training and qualification."""
+    """Exercise, in training and qualification."""
     about: JudgedWork | None = None
-    """Where somebody's work is judged rather than the text."""
+    """Work to judge, when the task is not about the text."""
     round: int = 0
-    """1 in the second pass, whose `offered` are the other annotators' marks; in the qualification, the attempt."""
+    """1 in the second pass, where `offered` are the marks of others; in the qualification, the attempt."""
     status: Literal["draft", "submitted"] = "draft"
     active: float = 0
     """Active seconds so far."""
     lease: Time | None = None
-    """Until when it is kept for this annotator; every save renews it."""
+    """Time until which the task is reserved for this annotator; each save renews it."""
 
 
 class TaskSummary(Record):
-    """A task in the annotator's list: one tooth of the comb."""
+    """Task in the annotator's list."""
 
     id: Id
     number: int
@@ -328,7 +342,7 @@ class TaskSummary(Record):
 
 
 class Guide(Record):
-    """What annotators see of the protocol: never solutions, never weights."""
+    """Protocol as shown to annotators, without solutions and weights."""
 
     id: str
     title: Text
@@ -337,17 +351,17 @@ class Guide(Record):
     groups: tuple[Group, ...]
     labels: tuple[Label, ...]
     looks: tuple[LabelLook, ...]
-    """In the order of the labels; the last is for marks without a label."""
+    """Styles in the order of the labels; the last is for marks without a label."""
     unlabelled: bool
     marks_on: tuple[Text, ...] | None = None
-    """Parts that may be marked; every part when absent."""
+    """Parts that may be marked; None for all parts."""
     questions: tuple[Question, ...]
     unit_questions: tuple[Question, ...]
     document_questions: tuple[Question, ...]
     rules: tuple[Text, ...]
     guidelines: tuple[Guideline, ...]
     mode: Mode | None
-    """The one in force."""
+    """Mode in use."""
     work: Work
     instructions: Text
     examples: tuple[Example, ...]
@@ -359,166 +373,167 @@ class PartResult(Record):
 
     title: Text
     count: int
-    """Exercises or questions in it."""
+    """Number of exercises or questions."""
     points: float
     of: float
     each: float = 0
-    """What one of them is worth."""
+    """Points per exercise or question."""
     lose: float | None = None
-    """What each known error that was not found costs; None where it is all or nothing."""
+    """Points lost per missed error; None for all-or-nothing scoring."""
 
 
 class ItemResult(Record):
-    """One exercise or question after grading; `GET /api/tasks/{task}/feedback` says the rest."""
+    """Graded exercise or question; `GET /api/tasks/{task}/feedback` has the details."""
 
     task: Id
     title: Text
     points: float
     of: float
     chosen: bool = False
-    """Whether it is a multiple-choice question."""
+    """True for a multiple-choice question."""
     kinds: tuple[Text, ...] = ()
     """Labels on which points were lost, in the order of the protocol."""
 
 
 class QualificationResult(Record):
-    """How the qualification went."""
+    """Result of the qualification."""
 
     passed: bool
     score: float
     of: float
     needed: float
     precision: float | None = None
-    """Share of the marks that were right; None when nothing was marked."""
+    """Share of the marks that were right; None without marks."""
     precision_needed: float | None = None
     parts: tuple[PartResult, ...]
     items: tuple[ItemResult, ...]
     attempt: int
-    """Counted from 1."""
+    """Attempt, counted from 1."""
     attempts: int
-    """How many are allowed."""
+    """Maximum number of attempts."""
 
 
 class Page(Record):
-    """A step of the way without a text to judge: something to read, to answer, or how the test went."""
+    """Onboarding page to read or answer, or the result of the qualification."""
 
     step: Id
-    """To be said back by `PUT /api/steps/{step}` when it is done."""
+    """Step ID for `PUT /api/steps/{step}`."""
     kind: Literal["survey", "instructions", "examples", "intro", "label", "result"]
-    """`examples`: the practice of one arm of an experiment; `intro`: how training or a part of the test begins;
-    `label`: what a label means, before the exercise that practises it."""
+    """`examples` is the practice of one condition, `intro` the start of the training or of a qualification part, and
+    `label` the meaning of a label before its exercise.
+    """
     phase: OnboardingPhase
     title: Text = ""
     say: Text = ""
-    """Markdown."""
+    """Content in Markdown."""
     questions: tuple[Question, ...] = ()
-    """Of a survey."""
+    """Survey questions."""
     answers: Answers = {}
-    """Given before."""
+    """Earlier survey answers."""
     examples: tuple[Example, ...] = ()
-    """Of a practice round: one text, or two side by side; with its answer only once there is a guess."""
+    """Texts of a practice round, one or two side by side, with the solution only after the guess."""
     number: int = 0
-    """Of a practice round: counted from 1."""
+    """Number of the practice round, counted from 1."""
     of: int = 0
-    """How many practice rounds there are."""
+    """Number of practice rounds."""
     guess: Answer | None = None
-    """What was guessed; of two texts `a` or `b`."""
+    """Guess; `a` or `b` for two texts."""
     is_open: bool = False
-    """Whether the answer is among the examples."""
+    """True when the examples include the solution."""
     result: QualificationResult | None = None
 
 
 class StepCompletion(Record):
-    """A page was read or answered; saying so twice is saying so once."""
+    """Completion of an onboarding page. Repeating it changes nothing."""
 
     change: ChangeId
     answers: Answers = {}
-    """Of a survey."""
+    """Survey answers."""
     active: float = Field(default=0, ge=0)
-    """Active seconds on it."""
+    """Active seconds on the page."""
 
 
 class Guess(Record):
-    """What somebody thinks in a practice round, before the answer is shown; only the first guess is kept."""
+    """Guess in a practice round, before the solution is shown. Only the first guess counts."""
 
     change: ChangeId
     guess: Answer | None = None
-    """An answer to the question about the text, or of two texts `a` or `b`."""
+    """Answer to the question about the text, or `a` or `b` for two texts."""
     active: float = Field(default=0, ge=0)
     """Active seconds so far."""
 
 
 class ProgressSection(Record):
-    """A stretch of the way, for the list of what is done and what is to come."""
+    """Section of the progress bar."""
 
     phase: Literal["survey", "instructions", "training", "qualification", "work"]
     state: Literal["done", "now", "ahead"]
 
 
 class Ending(Record):
-    """How somebody's part ended, and what they take back to where they were recruited."""
+    """End of a person's participation, with the completion code and the link back to the platform."""
 
     why: Literal["done", "screened-out", "no-consent"]
     code: str = ""
     back: Text = ""
-    """An address to go on to."""
+    """URL to return to."""
     form: Mapping[str, str] = {}
-    """Fields to be sent there by a form, where the platform wants one; then `back` is the form's address."""
+    """Form fields to send, when the platform requires a form; `back` is then the form's URL."""
     more: bool = False
-    """Whether the same person may take another task on the platform and go on."""
+    """True when the person may continue with another task on the platform."""
 
 
 class Me(Record):
-    """Who is signed in and how far they are."""
+    """Signed-in annotator and their progress."""
 
     annotator: Id
     title: Text
-    """Of the study."""
+    """Title of the study."""
     state: State
     guide: Guide
     tasks: tuple[TaskSummary, ...]
-    """In the order they were given out."""
+    """Tasks in order of assignment."""
     of: int
-    """How many texts this annotator can expect in all."""
+    """Total number of tasks that the annotator can expect."""
     way: tuple[ProgressSection, ...] = ()
-    """What comes before the work, and the work; only what this study has."""
+    """Sections of the progress bar that the study has, including the work."""
     ending: Ending | None = None
-    """Once there is nothing more to do."""
+    """Ending, once there is nothing more to do."""
     code: str = ""
-    """To be typed in another browser in order to go on there; only for people whom a platform sent."""
+    """Code for continuing in another browser, for people from a platform only."""
     csrf: str
-    """To be sent as `X-Finecomb-Token` with every request that changes something."""
+    """Token to send as `X-Finecomb-Token` with every request that changes something."""
 
 
 class NextResponse(Record):
-    """The answer to "what next?"."""
+    """Next task or page."""
 
     task: Task | None = None
     page: Page | None = None
-    """In place of a task."""
+    """Page instead of a task."""
     why: Literal["", "all-done", "none-now", "paused", "closed", "screened-out", "ended"] = ""
-    """Why there is neither: everything done, nothing free at the moment, the qualification not passed, or excluded."""
+    """Reason for having neither: all done, none available, not qualified, excluded, or study paused or closed."""
 
 
 class Welcome(Record):
-    """What a link opens, before anybody is signed in."""
+    """Study behind a link, before sign-in."""
 
     title: Text
-    """Of the study."""
+    """Title of the study."""
     personal: bool
-    """Whether the link is one person's own; by the open link everybody comes in as somebody new."""
+    """True for a personal link; the open link registers a new person."""
     state: State
     summary: Text
     consent: Text = ""
-    """What people agree to by starting."""
+    """Terms that people accept by starting."""
     preview: bool = False
-    """Whether somebody only looks, before having accepted the work on a platform: nobody can start then."""
+    """True when the task was not accepted on the platform yet, so that work cannot start."""
     window: bool = False
-    """Whether the page wants a tab of its own where it finds itself inside a platform's page."""
+    """True when the page should open in its own tab instead of the platform's frame."""
 
 
 class SignInResponse(Record):
-    """The cookie is set; `GET /api/me` says the rest."""
+    """Confirmation of sign-in; the cookie is set, and `GET /api/me` has the details."""
 
     annotator: Id
     csrf: str

@@ -1,4 +1,4 @@
-"""What annotators are shown: a text without anything that tells where it comes from, and the protocol as a guide."""
+"""Tasks as annotators see them: texts without their origin, and the guide from the protocol."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from finecomb.collection.task_storage import TaskInfo, TaskState
 from finecomb.core.palette import label_styles
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Document, Mark
-from finecomb.core.snapping import part_sentences
-from finecomb.core.span import TEXT, Offsets
+from finecomb.core.snapping import sentence_offsets_within_parts
+from finecomb.core.span import TEXT_PART, Offsets
 from finecomb.core.text_parts import text_parts
 from finecomb.server.annotators.pair_names import PairTextNames, build_pair_text_names
 from finecomb.server.annotators.schema import (
@@ -39,27 +39,27 @@ from finecomb.server.annotators.schema import (
 from finecomb.server.schema import LabelLook
 
 Signer = Callable[[str], str]
-"""Makes a name that says nothing of what it stands for."""
+"""Function that returns a new opaque name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskText:
-    """A text as annotators see it. What is not in here cannot reach them."""
+    """Text as annotators see it. Only the data in this class reaches them."""
 
     document: Document
-    """Without id, meta, references, and without contexts that the protocol hides."""
+    """Document without ID, meta, references and hidden contexts."""
     parts: tuple[TextPart, ...]
     units: frozenset[str]
-    """The parts' ids, `start-end`."""
+    """IDs of the parts that can be judged, as `start-end`."""
     sentences: Mapping[str, Offsets] = field(default_factory=dict)
-    """Where sentences lie by part, for labels that go with whole ones."""
+    """Offsets of the sentences in each part of the document, for labels that cover whole sentences."""
     pair: PairTextNames | None = None
-    """The names of the two texts of a pair."""
+    """Names of the two texts of a pair."""
     is_stepwise: bool = False
-    """Whether a later part is shown only when those before it were judged."""
+    """True when each part is shown only after the earlier parts were judged."""
 
     def cut_at_first_unjudged(self, judged: Collection[str]) -> TaskText:
-        """The text up to the first part that was not judged; of later parts only where they lie is told."""
+        """Return the text up to and including the first unjudged part. Later parts keep only their offsets."""
         ahead = [part for part in self.parts if unit_id(part) not in judged]
         if not self.is_stepwise or not ahead:
             return self
@@ -72,25 +72,24 @@ class TaskText:
             ),
             units=self.units - later,
             sentences={
-                name: _sentences_before(bounds, end) if name == TEXT else bounds
+                name: bounds[bounds[:, 1] <= end] if name == TEXT_PART else bounds
                 for name, bounds in self.sentences.items()
             },
         )
 
 
-def _sentences_before(bounds: Offsets, end: int) -> Offsets:
-    return bounds[bounds[:, 1] <= end]
-
-
 def unit_id(part: TextPart) -> str:
-    """The id under which a part is judged."""
+    """Return the ID of a text part, `start-end`."""
     return f"{part.start}-{part.end}"
 
 
 def build_task_text(document: Document, protocol: Protocol, first: str | None = None) -> TaskText:
-    """The text of a document as far as the protocol lets annotators see it; of a pair, `first` comes first."""
+    """Build the text that the protocol shows to annotators. In a pair, the text `first` is shown first."""
     work = protocol.work
-    parts = _text_parts(document, work.sentences) if work.unit == "segment" else ()
+    parts = tuple(
+        TextPart(start=part.start, end=part.end, title=part.title, role=part.role)
+        for part in (text_parts(document, work.sentences) if work.unit == "segment" else ())
+    )
     blind = Document(
         id="text",
         text=document.text,
@@ -100,38 +99,28 @@ def build_task_text(document: Document, protocol: Protocol, first: str | None = 
     pair = build_pair_text_names(protocol, first) if first is not None else None
     blind = pair.document_on_page(blind) if pair else blind
     stepwise = bool(parts) and bool(protocol.labels or protocol.unlabelled)
-    sentences = _sentence_offsets(blind, parts) if any(label.snap == "sentence" for label in protocol.labels) else {}
+    sentences: dict[str, Offsets] = {}
+    if any(label.snap == "sentence" for label in protocol.labels):
+        sentences = {name: sentence_offsets_within_parts(text) for name, text in blind.context.items()}
+        bounds = [(part.start, part.end) for part in parts]
+        sentences = {TEXT_PART: sentence_offsets_within_parts(blind.text, bounds), **sentences}
     return TaskText(blind, parts, frozenset(map(unit_id, parts)), sentences, pair, stepwise)
-
-
-def _sentence_offsets(document: Document, parts: tuple[TextPart, ...]) -> dict[str, Offsets]:
-    own = part_sentences(document.text, [(part.start, part.end) for part in parts])
-    return {TEXT: own} | {name: part_sentences(text) for name, text in document.context.items()}
-
-
-def _text_parts(document: Document, size: int) -> tuple[TextPart, ...]:
-    parts = text_parts(document, size)
-    return tuple(TextPart(start=part.start, end=part.end, title=part.title, role=part.role) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedMarkNames:
-    """Offered marks under names that do not give their makers away."""
+    """Offered marks under opaque names, which do not reveal where the marks come from."""
 
     marks: Mapping[str, Mark]
-    """By the name that annotators see."""
+    """Offered marks by opaque name."""
     shown: Mapping[str, str]
-    """That name, by id."""
+    """Opaque names by mark ID."""
 
     @classmethod
     def from_marks(cls, marks: Iterable[Mark], sign: Signer) -> OfferedMarkNames:
-        """Name marks."""
+        """Assign opaque names to offered marks."""
         named = {sign(f"offered/{mark.id}")[:16]: mark for mark in marks if mark.spans}
         return cls(named, {mark.id: name for name, mark in named.items()})
-
-    def opaque_names(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """OfferedNames instead of ids."""
-        return tuple(self.shown[id] for id in ids if id in self.shown)
 
 
 def build_task(
@@ -143,7 +132,7 @@ def build_task(
     practice: Practice | None = None,
     about: JudgedWork | None = None,
 ) -> Task:
-    """A task as it goes to the browser."""
+    """Build a task for the browser."""
     entries: dict[EntryKind, list[Any]] = {"mark": [], "unit": [], "answers": [], "decision": []}
     for stored in state.entries:
         entries[stored.kind].append(build_browser_entry(stored, names, text.pair))
@@ -171,7 +160,7 @@ def build_task(
 
 
 def _offered_marks(names: OfferedMarkNames, text: TaskText | None = None) -> tuple[OfferedMark, ...]:
-    """Offered marks as they go to the browser, as far as their words are there."""
+    """Return the offered marks whose words are already visible, for the browser."""
     pair = text.pair if text else None
     return tuple(
         OfferedMark(
@@ -182,17 +171,13 @@ def _offered_marks(names: OfferedMarkNames, text: TaskText | None = None) -> tup
             answers=mark.answers,
         )
         for name, mark in names.marks.items()
-        if text is None or _is_mark_visible(mark, text)
+        if text is None or all(span.part != TEXT_PART or span.end <= len(text.document.text) for span in mark.spans)
     )
 
 
-def _is_mark_visible(mark: Mark, text: TaskText) -> bool:
-    return all(span.part != TEXT or span.end <= len(text.document.text) for span in mark.spans)
-
-
 def build_judged_work(content: judged_work_storage.JudgedContent, protocol: Protocol, sign: Signer) -> JudgedWork:
-    """Somebody's work that is to be judged, under names that do not give them away."""
-    questions = protocol.questions_of(content.marks[0].label) if content.one else protocol.document_questions
+    """Build the anonymous annotation or mark to judge, for the browser."""
+    questions = protocol.questions_for_label(content.marks[0].label) if content.one else protocol.document_questions
     return JudgedWork(
         labels=protocol.labels,
         looks=_label_looks(protocol),
@@ -211,11 +196,14 @@ AnyEntry = MarkEntry | UnitEntry | AnswersEntry | SuggestionEntry
 
 
 def build_browser_entry(stored: StoredEntry, names: OfferedMarkNames, pair: PairTextNames | None = None) -> AnyEntry:
-    """An entry as it goes to the browser."""
+    """Build an entry for the browser."""
     id = names.shown.get(stored.id, stored.id) if stored.kind == "decision" else stored.id
     value = None if stored.body is None else _BODY_PARSERS[stored.kind](from_json(stored.body), names)
     if pair is not None and isinstance(value, MarkBody):
-        value = _mark_body_with_page_names(value, pair)
+        earlier = value.antecedent
+        if earlier is not None:
+            earlier = earlier.model_copy(update={"spans": pair.spans_on_page(earlier.spans)})
+        value = value.model_copy(update={"spans": pair.spans_on_page(value.spans), "antecedent": earlier})
     if pair is not None and isinstance(value, AnswersBody):
         value = value.model_copy(update={"answers": pair.answers_on_page(value.answers)})
     sent: AnyEntry = _ENTRY_TYPES[stored.kind](id=id, version=stored.version, body=value)
@@ -229,16 +217,9 @@ def _browser_mark_body(value: dict[str, Any], names: OfferedMarkNames) -> MarkBo
         label=value["label"],
         answers=value.get("answers", {}),
         antecedent=value.get("antecedents"),
-        made_from=names.opaque_names(value.get("made_from", ())),
+        made_from=tuple(names.shown[id] for id in value.get("made_from", ()) if id in names.shown),
         alternatives=value.get("alternatives", ()),
     )
-
-
-def _mark_body_with_page_names(body: MarkBody, pair: PairTextNames) -> MarkBody:
-    earlier = body.antecedent
-    if earlier is not None:
-        earlier = earlier.model_copy(update={"spans": pair.spans_on_page(earlier.spans)})
-    return body.model_copy(update={"spans": pair.spans_on_page(body.spans), "antecedent": earlier})
 
 
 _ENTRY_TYPES: dict[EntryKind, Any] = {
@@ -263,7 +244,7 @@ def _label_looks(protocol: Protocol) -> tuple[LabelLook, ...]:
 
 
 def build_guide(protocol: Protocol) -> Guide:
-    """What annotators can look up at any time: never solutions, never weights, nothing of an experiment's arms."""
+    """Build the annotation guide from a protocol, without solutions, weights and conditions."""
     return Guide(
         id=protocol.id,
         title=protocol.title,

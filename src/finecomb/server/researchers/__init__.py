@@ -1,1 +1,1 @@
-"""What researchers see and do."""
+"""Server routes and pages for researchers."""

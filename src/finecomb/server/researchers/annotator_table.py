@@ -1,4 +1,4 @@
-"""Annotators as the researcher sees them: how far, how fast, how much they agree, and whom to look at first."""
+"""Annotators as researchers see them: progress, speed, agreement and need for review."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.api.statistics import agree, measure
 from finecomb.core.frames import iter_annotators, parse_json_object
 from finecomb.core.records import Annotator, Exclusion
+from finecomb.core.results import Estimate, Finding, Signature
 from finecomb.server.researchers.schema import (
     AnnotatorPage,
     AnnotatorRow,
@@ -26,18 +27,16 @@ from finecomb.server.researchers.schema import (
     WrittenComment,
 )
 from finecomb.server.researchers.snapshot import Snapshot, label_looks
-from finecomb.statistics.agreement.agreement import agree
-from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.selection.view import ANY, Filters, view
+from finecomb.statistics.selection.view import ANY_LABEL, Filters, view
 
-DRAWS = 200
+BOOTSTRAP_DRAWS = 200
 MIN_TEXTS_AND_PEOPLE = 3
-"""Texts that somebody must have handed in, and people there must be, before anybody is told from the others."""
+"""Minimum number of people, and of submitted texts by each, for comparing people."""
 _AGREEMENT_MEASURE = "one-vs-rest-f1-each"
 
 
 def compute_quartiles(values: pl.Series, why: str, statistic: str, **fields: object) -> Quartiles:
-    """Median and quartiles of the values that are known; `why` there is none."""
+    """Compute the median and quartiles of the known values. If no value is known, `why` is given as the reason."""
     numbers = values.drop_nulls()
     signature = str(Signature.from_fields(statistic=f"median-{statistic}", **fields, values=len(numbers)))
     if numbers.is_empty():
@@ -48,20 +47,20 @@ def compute_quartiles(values: pl.Series, why: str, statistic: str, **fields: obj
 
 @dataclass(frozen=True)
 class AnnotatorTable:
-    """All annotators of a snapshot side by side."""
+    """Table of all annotators in a snapshot."""
 
     now: Snapshot
 
     @functools.cached_property
     def rows(self) -> list[AnnotatorRow]:
-        """Everybody, those to look at first first."""
+        """Rows of all annotators; those who need review come first."""
         people = [self._annotator_row(person) for person in iter_annotators(self.now.study.annotators)]
-        reasons = review_reasons_by_annotator(people, self._seconds_per_character)
+        reasons = review_reasons_by_annotator(people, self._seconds_per_character_by_annotator)
         marked = [person.model_copy(update={"look": reasons.get(person.id, ())}) for person in people]
         return sorted(marked, key=lambda person: (-len(person.look), person.excluded is not None))
 
     def annotator_page(self, id: str) -> AnnotatorPage:
-        """One annotator's page."""
+        """Build the page of one annotator."""
         annotator = next(iter_annotators(self.now.study.annotators.filter(pl.col("id") == id)))
         return AnnotatorPage(
             person=next(person for person in self.rows if person.id == id),
@@ -73,22 +72,32 @@ class AnnotatorTable:
             notes=tuple(self._written_comments(id)),
         )
 
-    # --- one row ---
+    # --- rows ------
 
     def _annotator_row(self, annotator: Annotator) -> AnnotatorRow:
-        handed_in = self._submitted_counts.get(annotator.id, 0)
+        handed_in = self._submitted_count_by_annotator.get(annotator.id, 0)
+        ids = (
+            self.now.study.annotations.filter(pl.col("annotator") == annotator.id)["id"]
+            if self.now.attention_check_results
+            else ()
+        )
+        verdicts = [
+            self.now.attention_check_results[annotation]
+            for annotation in ids
+            if annotation in self.now.attention_check_results
+        ]
         return AnnotatorRow(
             id=annotator.id,
             name=self.now.name_by_annotator[annotator.id],
             kind=annotator.kind,
             progress=StudyProgress(done=handed_in, of=max(handed_in, self._expected_text_count)),
-            drafts=self._draft_counts.get(annotator.id, 0),
-            marks=self._figure_or_reason(self._marks_per_text, annotator),
-            active=self._active_seconds.get(annotator.id)
-            or compute_quartiles(pl.Series([], dtype=pl.Float64), "no times yet", "active-seconds"),
-            pay=self._hourly_pay.get(annotator.id),
-            agreement=self._figure_or_reason(self._agreement, annotator),
-            checks=self._attention_checks(annotator.id),
+            drafts=self._draft_count_by_annotator.get(annotator.id, 0),
+            marks=self._figure_or_reason(self._marks_per_text_by_annotator, annotator),
+            active=self._active_seconds_by_annotator.get(annotator.id)
+            or compute_quartiles(pl.Series([], dtype=pl.Float64), "no times recorded yet", "active-seconds"),
+            pay=self._hourly_pay_by_annotator.get(annotator.id),
+            agreement=self._figure_or_reason(self._agreement_by_annotator, annotator),
+            checks=StudyProgress(done=sum(verdicts), of=len(verdicts)),
             look=(),
             excluded=annotator.excluded,
         )
@@ -99,7 +108,7 @@ class AnnotatorTable:
         why = (
             "excluded"
             if annotator.excluded
-            else "nothing handed in yet"
+            else "nothing submitted yet"
             if annotator.kind == "human"
             else "not a person"
         )
@@ -110,12 +119,12 @@ class AnnotatorTable:
         return self.now.human_work.study.annotations
 
     @functools.cached_property
-    def _submitted_counts(self) -> dict[str, int]:
+    def _submitted_count_by_annotator(self) -> dict[str, int]:
         work = self.now.study.submitted_work().annotations.filter(pl.col("protocol") == self.now.protocol.id)
         return dict(work.group_by("annotator").len().iter_rows())
 
     @functools.cached_property
-    def _draft_counts(self) -> dict[str, int]:
+    def _draft_count_by_annotator(self) -> dict[str, int]:
         drafts = self.now.study.annotations.filter((pl.col("status") == "draft") & (pl.col("phase") == "work"))
         return dict(drafts.group_by("annotator").len().iter_rows())
 
@@ -124,70 +133,69 @@ class AnnotatorTable:
         return self.now.protocol.work.texts or len(self.now.study.documents)
 
     @functools.cached_property
-    def _active_seconds(self) -> dict[str, Quartiles]:
+    def _active_seconds_by_annotator(self) -> dict[str, Quartiles]:
         parts = self._submitted_annotations.partition_by("annotator", as_dict=True)
         return {
-            str(id): compute_quartiles(part["active_seconds"], "no times yet", "active-seconds", annotator=id)
+            str(id): compute_quartiles(part["active_seconds"], "no times recorded yet", "active-seconds", annotator=id)
             for (id,), part in parts.items()
         }
 
     @functools.cached_property
-    def _hourly_pay(self) -> dict[str, float]:
-        """Pay per hour of active time: what everybody was paid for the texts whose time is known, over that time."""
+    def _hourly_pay_by_annotator(self) -> dict[str, float]:
+        """Pay per active hour by annotator, for texts with a known time."""
         price = self.now.study.settings.price
         timed = self._submitted_annotations.filter(pl.col("active_seconds") > 0).group_by("annotator")
         rows = timed.agg(pl.len(), pl.col("active_seconds").sum()).iter_rows()
         return {} if price is None else {id: 3600 * price * texts / seconds for id, texts, seconds in rows}
 
     @functools.cached_property
-    def _seconds_per_character(self) -> dict[str, float]:
-        """Median active seconds per character."""
+    def _seconds_per_character_by_annotator(self) -> dict[str, float]:
+        """Median active seconds per character, by annotator."""
         sizes = self.now.study.documents.select(document="id", size=pl.col("text").str.len_chars())
         timed = self._submitted_annotations.filter(pl.col("active_seconds").is_not_null()).join(sizes, on="document")
         speed = timed.filter(pl.col("size") > 0).group_by("annotator")
         return dict(speed.agg((pl.col("active_seconds") / pl.col("size")).median()).iter_rows())
 
     @functools.cached_property
-    def _marks_per_text(self) -> dict[str, Estimate]:
+    def _marks_per_text_by_annotator(self) -> dict[str, Estimate]:
         if self.now.no_marks_reason:
             return {}
         return _any_label_estimate_by_annotator(
-            measure(self.now.human_work, ["count"], ["annotator"], detail="any", draws=DRAWS)
+            measure(self.now.human_work, measure="count", by="annotator", each_label=False, draws=BOOTSTRAP_DRAWS)
         )
 
     @functools.cached_property
-    def _agreement(self) -> dict[str, Estimate]:
-        """Each annotator's F1 with what most of the others marked."""
+    def _agreement_by_annotator(self) -> dict[str, Estimate]:
+        """Agreement of each annotator with the majority of the others, as F1, by annotator."""
         if self.now.no_marks_reason:
             return {}
         return _any_label_estimate_by_annotator(
-            agree(self.now.human_work, [_AGREEMENT_MEASURE], by_label=False, rest="majority", draws=DRAWS)
+            agree(
+                self.now.human_work,
+                measure=_AGREEMENT_MEASURE,
+                each_label=False,
+                rest="majority",
+                draws=BOOTSTRAP_DRAWS,
+            )
         )
 
     @functools.cached_property
     def _agreement_findings(self) -> list[Finding]:
-        """The same for any mark and for each label: for pages of single annotators."""
+        """Agreement of each annotator with the majority of the others, as F1, for any mark and per label."""
         return (
             []
             if self.now.no_marks_reason
-            else agree(self.now.human_work, [_AGREEMENT_MEASURE], rest="majority", draws=DRAWS)
+            else agree(self.now.human_work, measure=_AGREEMENT_MEASURE, rest="majority", draws=BOOTSTRAP_DRAWS)
         )
 
-    def _attention_checks(self, id: str) -> StudyProgress:
-        ids = self.now.study.annotations.filter(pl.col("annotator") == id)["id"] if self.now.attention_verdicts else ()
-        verdicts = [
-            self.now.attention_verdicts[annotation] for annotation in ids if annotation in self.now.attention_verdicts
-        ]
-        return StudyProgress(done=sum(verdicts), of=len(verdicts))
-
-    # --- one page ---
+    # --- page of one annotator
 
     def _label_counts(self, id: str) -> tuple[LabelCount, ...]:
         work = view(self.now.study, Filters(protocol=self.now.protocol.id, annotators=(id,)))
         if self.now.no_marks_reason or work.study.annotations.is_empty():
             return ()
         marks = dict(work.study.marks.group_by("label").len().iter_rows())
-        shares = measure(work, ["fraction"], draws=DRAWS)
+        shares = measure(work, measure="fraction", by="none", draws=BOOTSTRAP_DRAWS)
         return tuple(
             LabelCount(
                 label=str(row.columns["label"]),
@@ -195,7 +203,7 @@ class AnnotatorTable:
                 share=Figure.from_estimate(row.estimate),
             )
             for row in shares
-            if row.columns["label"] != ANY
+            if row.columns["label"] != ANY_LABEL
         )
 
     def _agreement_by_label(self, id: str) -> Iterable[LabelRow]:
@@ -205,7 +213,7 @@ class AnnotatorTable:
         for row in self._agreement_findings:
             if row.columns["annotator"] == id:
                 label = str(row.columns["label"])
-                count = sum(marks.values()) if label == ANY else marks.get(label, 0)
+                count = sum(marks.values()) if label == ANY_LABEL else marks.get(label, 0)
                 yield LabelRow(label=label, marks=count, agreement=Figure.from_estimate(row.estimate))
 
     def _annotation_rows(self, id: str) -> Iterable[AnnotatorWork]:
@@ -213,7 +221,7 @@ class AnnotatorTable:
         annotations = study.annotations.filter(pl.col("annotator") == id)
         marks = dict(study.marks.filter(pl.col("annotator") == id).group_by("annotation").len().iter_rows())
         for row in annotations.sort("submitted", "started", nulls_last=True, maintain_order=True).iter_rows(named=True):
-            verdict = self.now.attention_verdicts.get(row["id"])
+            verdict = self.now.attention_check_results.get(row["id"])
             yield AnnotatorWork(
                 annotation=row["id"],
                 document=row["document"],
@@ -227,11 +235,12 @@ class AnnotatorTable:
             )
 
     def _written_comments(self, id: str) -> Iterable[WrittenComment]:
-        """What they wrote about whole texts."""
+        """Yield the comments that an annotator wrote about whole texts."""
         annotations = self.now.study.annotations.filter(pl.col("annotator") == id)
         for row in annotations.filter(pl.col("answers").is_not_null()).iter_rows(named=True):
-            for question, text in _written_answers(row["answers"], self._free_text_questions):
-                yield WrittenComment(document=row["document"], question=question, text=text)
+            for question, answer in parse_json_object(row["answers"]).items():
+                if question in self._free_text_questions and isinstance(answer, str) and answer.strip():
+                    yield WrittenComment(document=row["document"], question=question, text=answer)
 
     @functools.cached_property
     def _free_text_questions(self) -> frozenset[str]:
@@ -243,24 +252,21 @@ class AnnotatorTable:
         )
 
 
-def _written_answers(answers: str, prose: frozenset[str]) -> Iterable[tuple[str, str]]:
-    for question, answer in parse_json_object(answers).items():
-        if question in prose and isinstance(answer, str) and answer.strip():
-            yield question, answer
-
-
 def _any_label_estimate_by_annotator(findings: Iterable[Finding]) -> dict[str, Estimate]:
     return {
-        str(finding.columns["annotator"]): finding.estimate for finding in findings if finding.columns["label"] == ANY
+        str(finding.columns["annotator"]): finding.estimate
+        for finding in findings
+        if finding.columns["label"] == ANY_LABEL
     }
 
 
 def review_reasons_by_annotator(
     people: Sequence[AnnotatorRow], speeds: Mapping[str, float]
 ) -> dict[str, tuple[ReviewReason, ...]]:
-    """Why to look at somebody first: less than half of the median annotator's time, marks or agreement; failed checks.
+    """Return the reasons for reviewing annotators, by ID.
 
-    Only people who handed in some texts are compared, and only when there are enough of them.
+    Reasons are a time, number of marks or agreement below half of the median, and failed attention checks. Only people
+    with enough submitted texts are compared, and only when there are enough such people.
     """
     compared = [person for person in people if person.kind == "human" and person.progress.done >= MIN_TEXTS_AND_PEOPLE]
     kinds: dict[ReviewReason, dict[str, float | None]] = {
@@ -270,7 +276,8 @@ def review_reasons_by_annotator(
     }
     reasons_of: dict[str, list[ReviewReason]] = {person.id: [] for person in people}
     for reason, values in kinds.items():
-        limit = _half_median_threshold(values.values())
+        numbers = [value for value in values.values() if value is not None]
+        limit = statistics.median(numbers) / 2 if len(numbers) >= MIN_TEXTS_AND_PEOPLE else -math.inf
         for id, value in values.items():
             if value is not None and value < limit:
                 reasons_of[id].append(reason)
@@ -278,8 +285,3 @@ def review_reasons_by_annotator(
         if person.checks.done < person.checks.of:
             reasons_of[person.id].append("checks")
     return {id: tuple(reasons) for id, reasons in reasons_of.items()}
-
-
-def _half_median_threshold(values: Iterable[float | None]) -> float:
-    numbers = [value for value in values if value is not None]
-    return statistics.median(numbers) / 2 if len(numbers) >= MIN_TEXTS_AND_PEOPLE else -math.inf

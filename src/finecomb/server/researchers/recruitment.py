@@ -1,10 +1,10 @@
-"""Where researchers see who came, what is noticed about them, how they did in the qualification, and what it costs."""
+"""API routes of the recruitment page: participants, screening signals, qualification, pay and cost."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Annotated
@@ -29,8 +29,8 @@ from finecomb.core.errors import did_you_mean
 from finecomb.core.frames import iter_annotations
 from finecomb.core.practice import Choice, Exercise
 from finecomb.core.protocol import Protocol
-from finecomb.core.qualification import GradedItem, grade_choice, grade_exercise
-from finecomb.core.records import Annotation, Annotator, Attempt
+from finecomb.core.qualification import grade_choice, grade_exercise
+from finecomb.core.records import Annotation, Annotator
 from finecomb.core.study import Study
 from finecomb.server.error_responses import ProblemError
 from finecomb.server.researchers import recruitment_schema as schema
@@ -41,24 +41,26 @@ from finecomb.server.researchers.snapshot_cache import StudyPages
 router = APIRouter(prefix="/api/admin", tags=["researchers"])
 
 
-# --- everybody ----------------------------------------------------------------------------------------------------
+# --- participants -------------------------------------------------------------------------------------------------
 
 
 @router.get("/recruiting")
 def show_recruitment(snapshots: Snapshots, _: Viewer) -> schema.Recruiting:
-    """Who came, how far they are, what is noticed about them, and what it costs."""
-    return snapshots.read(build_recruiting_page)
+    """Return all participants with their progress, screening signals and cost."""
+    return snapshots.compute_page(build_recruiting_page)
 
 
 def build_recruiting_page(pages: StudyPages) -> schema.Recruiting:
-    """The page of one moment."""
+    """Build the recruitment page from a snapshot."""
     snapshot, signs = pages.snapshot, pages.signals
     people = pay_rules.compute_earnings(snapshot.study, pages.arrivals, snapshot.protocol)
-    cost = pay_rules.study_cost(snapshot.study.settings, people)
+    cost = pay_rules.study_cost_so_far(snapshot.study.settings, people)
     records = {person.id: person for person in snapshot.study.iter_annotators()}
     reached = _phase_by_annotator(snapshot, records.values())
     first = sorted(pages.arrivals, key=lambda arrival: -arrival.at)
     came = {arrival.annotator: datetime.fromtimestamp(arrival.at, UTC) for arrival in first}
+    test = snapshot.protocol.qualification
+    results = [onboarding.find_qualification_record(snapshot.protocol, person) for person in records.values()]
     return schema.Recruiting(
         people=tuple(
             _recruit_row(
@@ -83,17 +85,23 @@ def build_recruiting_page(pages: StudyPages) -> schema.Recruiting:
         cells=tuple(map(_cell_pay_row, pay_rules.cell_hourly_pay(people, snapshot.study.settings.pay_floor))),
         pay_floor=snapshot.study.settings.pay_floor,
         budget=snapshot.study.settings.budget,
-        qualification=_qualification_scores(snapshot.protocol, records.values()),
+        qualification=schema.QualificationScores(
+            scores=tuple(result.score for result in results if result),
+            needed=test.pass_at,
+            of=test.max_points,
+            attempts=test.attempts,
+        )
+        if test
+        else None,
         as_of=snapshot.now,
     )
 
 
 @router.get("/design")
 def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
-    """How each cell of the study's design is filled now; no cells where the study has no design."""
+    """Return the current state of each cell of the design; empty without a design."""
     store = snapshots.store
-    with store.database.read_transaction() as transaction:
-        states = design_cells_storage.read_cell_states(store, transaction)
+    states = store.read(design_cells_storage.read_cell_states)
     rows = (
         schema.DesignCellRow(
             cell=state.cell.name,
@@ -120,13 +128,12 @@ def design(snapshots: Snapshots, _: Viewer) -> schema.DesignPage:
 
 @router.put("/design/reopen")
 async def set_reopen(snapshots: Snapshots, session: Editor, wanted: schema.ReopenRequest) -> None:
-    """Give the places of people who are excluded to others, or keep them closed."""
+    """Reopen the places of excluded people, or keep them closed."""
     settings = snapshots.store.head.settings
     if settings.design is None:
-        raise ProblemError("not-found", "This study has no design, so no places are kept in it.")
+        raise ProblemError("not-found", "This study has no design, so it has no slots to reopen.")
     changed = settings.model_copy(update={"design": settings.design.model_copy(update={"reopen": wanted.reopen})})
-    await snapshots.store.change_study(researcher_actions_storage.set_settings, session.who, changed)
-    snapshots.invalidate()
+    await snapshots.change_study(researcher_actions_storage.update_settings, session.who, changed)
 
 
 def _recruit_row(
@@ -137,7 +144,7 @@ def _recruit_row(
     reached: dict[str, schema.ReachedPhase],
     came: datetime | None,
 ) -> schema.Recruit:
-    test = onboarding.qualification_result(snapshot.protocol, annotator)
+    test = onboarding.find_qualification_record(snapshot.protocol, annotator)
     return schema.Recruit(
         id=annotator.id,
         name=snapshot.name_by_annotator[annotator.id],
@@ -161,13 +168,13 @@ def _recruit_row(
 
 
 def _phase_by_annotator(snapshot: Snapshot, people: Iterable[Annotator]) -> dict[str, schema.ReachedPhase]:
-    """The phase that each person is in."""
+    """Return the onboarding or work phase that each person has reached."""
     practice = snapshot.study.annotations.filter(
         (pl.col("phase") != "work") & (pl.col("protocol") == snapshot.protocol.id)
     )
-    over = practice.filter((pl.col("status") != "draft") | pl.col("excluded").is_not_null())
+    finished_practice = practice.filter((pl.col("status") != "draft") | pl.col("excluded").is_not_null())
     finished: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for who, document, round in over.select("annotator", "document", "round").iter_rows():
+    for who, document, round in finished_practice.select("annotator", "document", "round").iter_rows():
         finished[who].add((document, round))
     phases: dict[str, schema.ReachedPhase] = {}
     for person in people:
@@ -183,35 +190,25 @@ def _phase_by_annotator(snapshot: Snapshot, people: Iterable[Annotator]) -> dict
     return phases
 
 
-def _qualification_scores(protocol: Protocol, people: Iterable[Annotator]) -> schema.QualificationScores | None:
-    test = protocol.qualification
-    if test is None:
-        return None
-    took = [result.score for person in people if (result := onboarding.qualification_result(protocol, person))]
-    return schema.QualificationScores(
-        scores=tuple(took), needed=test.pass_at, of=test.max_points, attempts=test.attempts
-    )
-
-
-# --- one person's attempts ----------------------------------------------------------------------------------------
+# --- attempts -----------------------------------------------------------------------------------------------------
 
 
 @router.get("/attempts")
 def attempts(snapshots: Snapshots, _: Viewer, id: Id) -> tuple[schema.AttemptResult, ...]:
-    """Training and every attempt at the qualification: each exercise against its solution."""
+    """Return the training and all qualification attempts of a person, with each exercise and its solution."""
 
     def page(study: Study) -> tuple[schema.AttemptResult, ...]:
         rows = study.annotators.filter(pl.col("id") == id)
         if rows.is_empty():
             near = did_you_mean(id, study.annotators["id"].head(5000))
-            raise ProblemError("not-found", f"No annotator is called {id!r}{near}")
+            raise ProblemError("not-found", f"Unknown annotator {id!r}{near}")
         return tuple(practice_attempts(study, id))
 
-    return snapshots.read(lambda pages: page(pages.snapshot.study))
+    return snapshots.compute_page(lambda pages: page(pages.snapshot.study))
 
 
 def practice_attempts(study: Study, annotator: str) -> Iterable[schema.AttemptResult]:
-    """Everything that somebody practised, under every protocol, in the order of the way."""
+    """Yield all training and qualification attempts of a person, under any protocol, in order."""
     practice = study.filter_annotations((pl.col("annotator") == annotator) & (pl.col("phase") != "work"))
     annotations = list(iter_annotations(practice.annotations, practice.marks, practice.units))
     person = next(annotation for annotation in study.iter_annotators() if annotation.id == annotator)
@@ -222,54 +219,42 @@ def practice_attempts(study: Study, annotator: str) -> Iterable[schema.AttemptRe
     ):
         protocol = study.protocols.get(id)
         if protocol is not None:
-            yield _attempt_result(protocol, person, phase == "qualification", round, list(group))
-
-
-def _attempt_result(
-    protocol: Protocol, person: Annotator, tested: bool, round: int, given: Sequence[Annotation]
-) -> schema.AttemptResult:
-    items = onboarding.practice_items_by_document(protocol, round)
-    exercises = tuple(
-        _exercise_result(items[annotation.document], annotation, protocol)
-        for annotation in given
-        if annotation.document in items
-    )
-    graded = _graded_attempt(protocol, person, round) if tested else None
-    test = protocol.qualification
-    return schema.AttemptResult(
-        phase="qualification" if tested else "training",
-        attempt=round + 1,
-        score=graded.score if graded else None,
-        of=test.max_points if test and tested else 0,
-        passed=_has_passed_in_attempt(protocol, person, graded) if graded else None,
-        when=_attempt_time(graded, given),
-        exercises=exercises,
-    )
-
-
-def _graded_attempt(protocol: Protocol, person: Annotator, round: int) -> Attempt | None:
-    result = onboarding.qualification_result(protocol, person)
-    return next((attempt for attempt in result.attempts if attempt.round == round), None) if result else None
-
-
-def _has_passed_in_attempt(protocol: Protocol, person: Annotator, graded: Attempt) -> bool:
-    """Whoever passed did so in the last attempt, since nobody is tested again after it."""
-    result = onboarding.qualification_result(protocol, person)
-    return result is not None and result.passed and graded.round == max(attempt.round for attempt in result.attempts)
-
-
-def _attempt_time(graded: Attempt | None, given: Sequence[Annotation]) -> datetime | None:
-    return (
-        graded.when
-        if graded
-        else max((annotation.submitted for annotation in given if annotation.submitted), default=None)
-    )
+            tested = phase == "qualification"
+            given = list(group)
+            items = onboarding.practice_items_by_document(protocol, round)
+            exercises = tuple(
+                _exercise_result(items[annotation.document], annotation, protocol)
+                for annotation in given
+                if annotation.document in items
+            )
+            result = onboarding.find_qualification_record(protocol, person) if tested else None
+            results = result.attempts if result else ()
+            graded = next((attempt for attempt in results if attempt.round == round), None)
+            # Only the last attempt can have been passed.
+            is_last = graded is not None and round == max(attempt.round for attempt in results)
+            test = protocol.qualification
+            yield schema.AttemptResult(
+                phase="qualification" if tested else "training",
+                attempt=round + 1,
+                score=graded.score if graded else None,
+                of=test.max_points if test and tested else 0,
+                passed=result.passed and is_last if result and graded else None,
+                when=(
+                    graded.when
+                    if graded
+                    else max((annotation.submitted for annotation in given if annotation.submitted), default=None)
+                ),
+                exercises=exercises,
+            )
 
 
 def _exercise_result(
     item: onboarding.PracticeItem, annotation: Annotation, protocol: Protocol
 ) -> schema.ExerciseResult:
-    graded = _grade_item(item, annotation)
+    if isinstance(item.given, Choice):
+        graded = grade_choice(item.given, annotation.answers.get("answer"), item.part.points if item.part else 0)
+    else:
+        graded = grade_exercise(item.given, annotation.marks, item.part)
     choice = item.given if isinstance(item.given, Choice) else None
     label = protocol.find_label(item.given.label) if isinstance(item.given, Exercise) and item.given.label else None
     part = (item.part.title or item.part.name) if item.part else ""
@@ -287,18 +272,12 @@ def _exercise_result(
     )
 
 
-def _grade_item(item: onboarding.PracticeItem, annotation: Annotation) -> GradedItem:
-    if isinstance(item.given, Choice):
-        return grade_choice(item.given, annotation.answers.get("answer"), item.part.points if item.part else 0)
-    return grade_exercise(item.given, annotation.marks, item.part)
-
-
-# --- what one might set aside -------------------------------------------------------------------------------------
+# --- screening ----------------------------------------------------------------------------------------------------
 
 
 @router.get("/screen")
 def screening_suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.SuggestionRow, ...]:
-    """Work that one might not want to count, with reasons; excluding is done elsewhere, by a person."""
+    """Return the suggested exclusions with their reasons. Nothing is excluded automatically."""
 
     def page(pages: StudyPages) -> tuple[schema.SuggestionRow, ...]:
         return tuple(
@@ -308,12 +287,12 @@ def screening_suggestions(snapshots: Snapshots, _: Viewer) -> tuple[schema.Sugge
             for suggestion in pages.suggestions
         )
 
-    return snapshots.read(page)
+    return snapshots.compute_page(page)
 
 
 @router.get("/screen/people")
 def list_screened_people(snapshots: Snapshots, _: Viewer) -> tuple[schema.ScreenedPersonRow, ...]:
-    """People whose work one might not want to count: suggested texts, and what else is noticed."""
+    """Return the people who need review, with suggested texts and screening signals."""
 
     def page(pages: StudyPages) -> tuple[schema.ScreenedPersonRow, ...]:
         people = people_to_review(pages.snapshot.study, pages.suggestions, pages.arrivals)
@@ -322,13 +301,13 @@ def list_screened_people(snapshots: Snapshots, _: Viewer) -> tuple[schema.Screen
             schema.ScreenedPersonRow(name=names[person.annotator], **dataclasses.asdict(person)) for person in people
         )
 
-    return snapshots.read(page)
+    return snapshots.compute_page(page)
 
 
 @router.put("/screen/decisions")
 async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: schema.BulkDecision) -> None:
-    """Decide about many suggestions at once: set work or people aside, or keep work in spite of rules."""
-    await snapshots.store.change_study(
+    """Apply many screening decisions at once: exclude work or people, or keep work despite rules."""
+    await snapshots.change_study(
         researcher_actions_storage.apply_screening_decisions,
         session.who,
         decided.exclude,
@@ -336,40 +315,34 @@ async def decide_suggestions(snapshots: Snapshots, session: Editor, decided: sch
         decided.keep,
         decided.reason,
     )
-    snapshots.invalidate()
 
 
 @router.put("/annotation/kept")
 async def keep_annotation(snapshots: Snapshots, session: Editor, id: Id, decided: schema.KeepDecision) -> None:
-    """Keep an annotation in spite of what some rules say; nobody is asked about them again."""
-    await snapshots.store.change_study(
+    """Keep an annotation despite some screening rules, so that it is not suggested again."""
+    await snapshots.change_study(
         researcher_actions_storage.keep_annotation_despite_rules, session.who, id, decided.rules
     )
-    snapshots.invalidate()
 
 
-# --- money --------------------------------------------------------------------------------------------------------
+# --- pay ----------------------------------------------------------------------------------------------------------
 
 
 @router.put("/annotator/bonus")
 async def set_bonus(snapshots: Snapshots, session: Editor, id: Id, bonus: schema.BonusRequest) -> None:
-    """Give an annotator a bonus, or take it away with an amount of 0."""
-    await snapshots.store.change_study(
-        researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason
-    )
-    snapshots.invalidate()
+    """Give an annotator a bonus, or remove it with an amount of 0."""
+    await snapshots.change_study(researcher_actions_storage.set_bonus, session.who, id, bonus.amount, bonus.reason)
 
 
 @router.post("/design/bonus")
 async def pay_floor_bonus(snapshots: Snapshots, session: Editor, cell: Annotated[str, Query()]) -> schema.CellPayRow:
-    """Give everybody who is done in a cell the bonus that brings its median pay per hour up to the study's floor."""
-    rows = await run_in_threadpool(snapshots.read, _compute_cell_hourly_pay)
+    """Give all people who completed a cell the bonus that raises its median pay per hour to the minimum."""
+    rows = await run_in_threadpool(snapshots.compute_page, _compute_cell_hourly_pay)
     row = next((row for row in rows if row.cell == cell), None)
     if row is None or not row.lacking:
-        raise ProblemError("conflict", f"Nobody in {cell or 'that cell'} lacks pay: somebody may have paid it already.")
+        raise ProblemError("conflict", f"No bonus is needed in {cell or 'that cell'}. It may have been paid already.")
     bonuses = {person.annotator: pay_rules.top_up_bonus(person.bonus, row.lacking) for person in row.people}
-    await snapshots.store.change_study(researcher_actions_storage.set_bonuses, session.who, bonuses)
-    snapshots.invalidate()
+    await snapshots.change_study(researcher_actions_storage.set_bonuses, session.who, bonuses)
     return _cell_pay_row(row)
 
 
@@ -387,15 +360,15 @@ def _compute_cell_hourly_pay(pages: StudyPages) -> list[CellHourlyPay]:
 def download_pay_file(
     snapshots: Snapshots, session: RecentEditor, form: Annotated[PayFileFormat, Query()] = "pay"
 ) -> Response:
-    """Who is to be paid what, with worker ids: all of it, or bonuses as a platform takes them."""
-    with (
-        snapshots.store.database.read_transaction() as transaction
-    ):  # not what is remembered, should ids have been forgotten since
-        arrivals = arrivals_storage.read_all_arrivals(snapshots.store, transaction)
-    people = snapshots.read(
+    """Download a pay file with worker IDs: all payments, or bonuses in a platform's format."""
+    # Read again, because IDs may have been removed since the snapshot.
+    arrivals = snapshots.store.read(arrivals_storage.read_all_arrivals)
+    people = snapshots.compute_page(
         lambda pages: pay_rules.compute_earnings(pages.snapshot.study, arrivals, pages.snapshot.protocol)
     )
-    snapshots.store.run_job_sync(audit_log_storage.record_single_action, session.who, "took a pay file", {"form": form})
+    snapshots.store.run_job_sync(
+        audit_log_storage.record_standalone_action, session.who, "took a pay file", {"form": form}
+    )
     name = pay_rules.FILENAME_BY_FORMAT[form]
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
     return Response(pay_rules.format_pay_file(form, people), media_type="text/csv; charset=utf-8", headers=headers)

@@ -1,4 +1,4 @@
-"""What goes between the server and the researcher's pages about recruiting, pay and qualification."""
+"""Requests and responses about recruitment, pay and qualification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from finecomb.collection.screening import Rule
 from finecomb.collection.screening_signals import SignalKind
-from finecomb.core.records import Id, Phase, Record, Text, Time
+from finecomb.core.records import AnnotationPhase, Id, Record, Text, Time
 from finecomb.server.researchers.schema import ResponseRecord
 
 Stage = Literal["invited", "working", "done", "screened-out"]
@@ -17,25 +17,25 @@ ReachedPhase = Literal["", "survey", "instructions", "training", "qualification"
 
 
 class NoticedSignal(ResponseRecord):
-    """Something about a person that is worth a look."""
+    """Observation about a person that may need review."""
 
     sign: SignalKind
     say: str
-    """In words, for researchers."""
+    """Description for researchers."""
     weak: bool = False
-    """Whether it says little on its own."""
+    """True when the signal means little on its own."""
 
 
 class BonusRequest(Record):
-    """Something on top of the pay."""
+    """Bonus in addition to the pay."""
 
     amount: float = Field(ge=0, le=100_000)
-    """0 for none."""
+    """Amount; 0 removes the bonus."""
     reason: Text = Field(default="", max_length=2000)
 
 
 class Recruit(ResponseRecord):
-    """One person as far as recruiting goes; worker ids stay on the server."""
+    """Participant with recruitment data. Worker IDs stay on the server."""
 
     id: Id
     name: str
@@ -43,9 +43,9 @@ class Recruit(ResponseRecord):
     platform: str
     stage: Stage
     reached: ReachedPhase
-    """Where they are on the way; empty before they came."""
+    """Current phase; empty before the first sign-in."""
     score: float | None
-    """Best in the qualification."""
+    """Best score in the qualification."""
     passed: bool | None
     noticed: tuple[NoticedSignal, ...]
     texts: int
@@ -55,15 +55,15 @@ class Recruit(ResponseRecord):
     per_hour: float | None
     excluded: bool
     cell: str = ""
-    """Of the study's design; empty without one."""
+    """Cell of the study's design; empty without a design."""
     came: Time | None = None
-    """When they signed in first."""
+    """Time of the first sign-in."""
     why: str = ""
-    """Why their work is set aside."""
+    """Reason for the exclusion."""
 
 
 class Costs(ResponseRecord):
-    """What the study costs so far."""
+    """Costs of the study so far."""
 
     pay: float
     bonus: float
@@ -71,48 +71,48 @@ class Costs(ResponseRecord):
     staff: float
     total: float
     per_hour: float | None
-    """Median over people, from active time."""
+    """Median over people, by active time."""
 
 
 class QualificationScores(ResponseRecord):
-    """How people did in the qualification."""
+    """Scores of all people in the qualification."""
 
     scores: tuple[float, ...]
-    """Everybody's best, in the order of the people."""
+    """Best score of each person, in the order of the people."""
     needed: float
     of: float
     attempts: int
 
 
 class CellPayRow(ResponseRecord):
-    """What those who are done in one cell of the design were paid for an hour."""
+    """Hourly pay of the people who completed one design cell."""
 
     cell: Text
     per_hour: float | None
-    """Median; null where no time is known."""
+    """Median; null when no time is known."""
     lacking: float
-    """The bonus for each of them that brings the median up to the floor; 0 where nothing lacks."""
+    """Bonus per person that raises the median to the minimum; 0 when none is needed."""
     people: int
-    """How many would get it."""
+    """Number of people who would get the bonus."""
 
 
 class Recruiting(ResponseRecord):
-    """Who came, how far they are, what is noticed about them, and what it costs."""
+    """Participants with their progress, screening signals and cost."""
 
     people: tuple[Recruit, ...]
     costs: Costs
     currency: str
     cells: tuple[CellPayRow, ...] = ()
-    """Of the study's design, those in which somebody is done."""
+    """Cells of the design that someone has completed."""
     pay_floor: float | None = None
     budget: float | None = None
     qualification: QualificationScores | None
-    """None where the protocol has none."""
+    """Qualification scores; None when the protocol has no qualification."""
     as_of: Time
 
 
 class ExerciseResult(ResponseRecord):
-    """One exercise or question of an attempt."""
+    """Exercise or question of an attempt."""
 
     document: Id
     title: str
@@ -122,18 +122,18 @@ class ExerciseResult(ResponseRecord):
     missed: int
     extra: int
     chosen: str | None
-    """Of a multiple-choice question: what was answered."""
+    """Chosen answer of a multiple-choice question."""
     right: str | None
-    """And what is right."""
+    """Right answer of a multiple-choice question."""
     seconds: float | None
 
 
 class AttemptResult(ResponseRecord):
-    """One try at the qualification, or the training, with every exercise."""
+    """Qualification attempt, or the training, with all exercises."""
 
-    phase: Phase
+    phase: AnnotationPhase
     attempt: int
-    """Counted from 1."""
+    """Attempt, counted from 1."""
     score: float | None
     of: float
     passed: bool | None
@@ -142,7 +142,7 @@ class AttemptResult(ResponseRecord):
 
 
 class SuggestionRow(ResponseRecord):
-    """A reason to set an annotation aside, for a person to decide."""
+    """Suggested exclusion of an annotation, for a researcher to decide."""
 
     annotation: Id
     annotator: Id
@@ -156,26 +156,26 @@ class SuggestionRow(ResponseRecord):
 
 
 class KeepDecision(Record):
-    """That an annotation is kept in spite of what some rules say."""
+    """Decision to keep an annotation despite some screening rules."""
 
     rules: tuple[Rule, ...] = Field(min_length=1, max_length=10)
 
 
 class BulkDecision(Record):
-    """What is decided about many suggestions at once; all of it, or nothing where any of it cannot be done."""
+    """Decisions about many suggestions, applied all or none."""
 
     exclude: tuple[Id, ...] = Field(default=(), max_length=10_000)
-    """Annotations to be set aside."""
+    """Annotations to exclude."""
     exclude_annotators: tuple[Id, ...] = Field(default=(), max_length=10_000)
-    """People whose whole work is set aside."""
+    """People to exclude with all their work."""
     keep: Mapping[Id, tuple[Rule, ...]] = Field(default={}, max_length=10_000)
-    """Annotations that are kept in spite of these rules."""
+    """Annotations to keep, with the rules to disregard."""
     reason: Text = ""
-    """Why, where anything is set aside."""
+    """Reason for the exclusions."""
 
 
 class ScreenedPersonRow(ResponseRecord):
-    """Somebody to look at before their work is counted."""
+    """Annotator to review before their work is counted."""
 
     annotator: Id
     name: str
@@ -186,43 +186,43 @@ class ScreenedPersonRow(ResponseRecord):
 
 
 class DesignCellRow(ResponseRecord):
-    """How one cell of the study's design is filled."""
+    """State of one cell of the design."""
 
     cell: Text
-    """Its name, e.g. `examples/gpt3/news`."""
+    """Name of the cell, e.g. `examples/gpt3/news`."""
     factors: Mapping[Text, Text]
     people: int
-    """How many accepted people it needs."""
+    """Number of accepted people needed."""
     accepted: int
     working: int
-    """People for whom a place is held."""
+    """People with a held place."""
     gone: int
     """People who stopped before they were done."""
     excluded: int
     closed: int
     """Places of excluded people that stay closed."""
     open: int
-    """How many more people can be assigned to it now."""
+    """Number of people that can be assigned now."""
     pay: float | None
-    """What one person earns."""
+    """Pay per person."""
     texts: int
-    """How many texts one person reads."""
+    """Texts per person."""
 
 
 class DesignPage(ResponseRecord):
-    """The study's design as it fills."""
+    """Design of the study with the state of its cells."""
 
     cells: tuple[DesignCellRow, ...]
     currency: Text
     titles: Mapping[Text, Text]
-    """Of the protocol's conditions, by their names."""
+    """Titles of the protocol's conditions, by name."""
     reopen: bool
-    """Whether the place of somebody who is excluded is given to somebody else."""
+    """True when the places of excluded people are reopened."""
     lease: int
-    """Minutes that a place is held for somebody who does nothing."""
+    """Minutes for which a place is held for an inactive person."""
 
 
 class ReopenRequest(Record):
-    """Whether places of people who are excluded are given to others."""
+    """Request to reopen the places of excluded people, or to keep them closed."""
 
     reopen: bool

@@ -1,7 +1,7 @@
-"""A run of a language model in a process of its own, so that the server goes on answering while it waits and reads.
+"""Language model run in a separate process, so that the server stays responsive.
 
-The question comes on standard input, in one line; when that ends, the run stops as after Ctrl-C. What comes of it is
-written to standard output, one event a line, as soon as it is on disk.
+The job is read from standard input, as one line. The end of the input stops the run, as Ctrl-C does. Results are
+written to standard output as soon as they are on disk, one event per line.
 """
 
 from __future__ import annotations
@@ -18,59 +18,51 @@ from typing import IO
 from pydantic_core import to_json
 
 from finecomb import formats
-from finecomb.annotators.llm.model_calls import CallProgress
 from finecomb.annotators.llm.prompt import PromptTemplate
 from finecomb.annotators.llm.run_folder import TextRetry
-from finecomb.annotators.llm.runs import RunPlan, execute_plan, plan_run
+from finecomb.annotators.llm.runner import CallProgress
+from finecomb.annotators.llm.runs import execute_plan, plan_run
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, ModelSettings, Record
 
-_PROGRESS_SECONDS = 0.5  # seconds between two reports of progress
+_PROGRESS_SECONDS = 0.5  # interval between progress reports
 
 
 class RunJob(Record):
-    """What a process is asked to do."""
+    """Job that the server sends to a run process."""
 
     study: str
-    """Folder with the texts and what else is needed."""
+    """Folder with the texts and other input files."""
     runs: str
-    """Where runs are kept."""
+    """Folder in which the runs are stored."""
     name: str
     settings: ModelSettings
     protocol: str
     documents: tuple[str, ...]
     template: str = ""
-    """A prompt template; ours when empty."""
+    """Prompt template; empty for the default template."""
     retries: dict[str, TextRetry] = {}
-
-    def plan(self) -> RunPlan:
-        """What is asked; refused with the reason when it cannot work."""
-        study = formats.read(Path(self.study))
-        template = PromptTemplate.parse(self.template, "the prompt") if self.template else None
-        documents = [study.document(id) for id in self.documents]
-        protocol = study.protocol(self.protocol)
-        run_plan = plan_run(study, self.settings, protocol, documents, self.name, template)
-        return run_plan.with_retries(self.retries)
+    generation: int = 1
 
 
 class RunEvent(Record):
-    """One line of what a process says."""
+    """Event of a run process: one line of its output."""
 
     annotator: Annotator | None = None
     annotation: Annotation | None = None
     done: int | None = None
-    """Calls answered so far, of `total`; `cost` and `seconds_left` come with them."""
+    """Number of completed calls out of `total`, reported together with `cost` and `seconds_left`."""
     total: int = 0
     cost: float = 0.0
     seconds_left: float | None = None
     error: str = ""
-    """Why it cannot go on, in words for researchers."""
+    """Reason why the run cannot continue, shown to researchers."""
     crash: str = ""
-    """A mistake of ours, for the log."""
+    """Traceback of an internal error, written to the log."""
 
 
 class EventWriter:
-    """Writes events to what was standard output; the runtime of a local model may write there past Python."""
+    """Writer of events to a copy of standard output, so that a local model's runtime cannot write between them."""
 
     def __init__(self) -> None:
         self._out: IO[bytes] = os.fdopen(os.dup(1), "wb")
@@ -78,12 +70,12 @@ class EventWriter:
         self._last = 0.0
 
     def write(self, event: RunEvent) -> None:
-        """Send one event."""
+        """Write one event."""
         self._out.write(to_json(event.model_dump(mode="json", exclude_defaults=True)) + b"\n")
         self._out.flush()
 
     def report_progress(self, progress: CallProgress) -> None:
-        """Say how far it is, now and then."""
+        """Write the progress at most once per interval, and at the end."""
         if time.monotonic() - self._last < _PROGRESS_SECONDS and progress.done + progress.failed < progress.total:
             return
         self._last = time.monotonic()
@@ -92,8 +84,8 @@ class EventWriter:
         self.write(RunEvent(done=progress.done, total=progress.total, cost=progress.cost, seconds_left=known))
 
 
-def _interrupt_at_the_end_of_input() -> None:
-    """Whoever started the run has closed its end, or is gone."""
+def _interrupt_at_end_of_input() -> None:
+    """Interrupt the run when the server closes the standard input or ends."""
     sys.stdin.buffer.read()
     main_thread = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main_thread is not None:
@@ -103,14 +95,19 @@ def _interrupt_at_the_end_of_input() -> None:
 
 
 def main() -> None:
-    """Carry out the job on standard input."""
+    """Run the job that is read from standard input."""
     events = EventWriter()
     job = RunJob.model_validate_json(sys.stdin.buffer.readline())
-    threading.Thread(target=_interrupt_at_the_end_of_input, daemon=True).start()
+    threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
     try:
-        run_plan = job.plan()
+        study = formats.read(Path(job.study))
+        template = PromptTemplate.parse(job.template, "the prompt") if job.template else None
+        documents = [study.document(id) for id in job.documents]
+        protocol = study.protocol(job.protocol)
+        run_plan = plan_run(study, job.settings, protocol, documents, job.name, template)
+        run_plan = run_plan.with_retries(job.retries, job.generation)
         for sample in range(job.settings.samples):
-            events.write(RunEvent(annotator=run_plan.annotator(sample)))
+            events.write(RunEvent(annotator=run_plan.build_annotator(sample)))
         execute_plan(
             run_plan,
             Path(job.runs),
@@ -123,9 +120,11 @@ def main() -> None:
         pass
     except Exception:
         events.write(
-            RunEvent(error="the run failed on our side; the server's log says how", crash=traceback.format_exc())
+            RunEvent(
+                error="the run failed because of an internal error; see the server's log", crash=traceback.format_exc()
+            )
         )
-    os._exit(0)  # a thread may still wait for input or for a local model
+    os._exit(0)  # a thread may still be waiting for input or for a local model
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What goes between the server and the researcher's page about runs of language models. Never a key."""
+"""Requests and responses about language model runs. They never contain a key."""
 
 from __future__ import annotations
 
@@ -6,53 +6,55 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from finecomb.core.records import Id, Record, Text, Time
+from finecomb.api.annotators import annotate
+from finecomb.core.records import Id, ModelSettings, Record, Text, Time
+from finecomb.server.derived_fields import parameter_field
 from finecomb.server.researchers.schema import ResponseRecord
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 RunState = Literal["running", "finished", "stopped"]
 TextState = Literal["marked", "no errors", "answered", "unreadable", "refused", "truncated", "empty", "no reply", ""]
-"""What came back for a text; empty when nothing was asked yet."""
+"""Result for a text; empty when it was not sent yet."""
 
 
 class QuoteCounts(ResponseRecord):
-    """How the quotes of a run were placed."""
+    """Number of quotes of a run by the method of location."""
 
     exact: int
     near: int
-    """In another spelling, elided, or with a slip; also what was flagged."""
+    """Different spelling, omitted words or small deviations; also flagged quotes."""
     missing: int
-    """Not in the text, or not to be told where."""
+    """Not in the text, or at an ambiguous position."""
 
 
 class RunRow(ResponseRecord):
-    """One run: who was asked, how far it is, what came back, and what it cost."""
+    """Run with its model, progress, results and cost."""
 
     id: Id
-    """The name of its folder."""
+    """Name of the run's folder."""
     name: str
-    """Of the annotator."""
+    """Name of the annotator."""
     model: str
     endpoint: str
-    """Where the model answers: its choice under the study's models, else the host."""
+    """Endpoint of the model: its name in the study, or the host."""
     choice: str
-    """The name under the study's models; empty when it is no longer there."""
+    """Name of the model in the study; empty when the model was removed."""
     protocol: Id
     prompt: str
-    """Hash of what is asked."""
+    """Hash of the prompt."""
     samples: int
     temperature: float | None
     max_tokens: int
     state: RunState
     why: str
-    """Why it ended early."""
+    """Reason for an early end."""
     created: Time
     when: Time
-    """When the state was reached."""
+    """Time at which the state was reached."""
     teeth: tuple[TextState, ...]
-    """What came back for each text, in order; with several samples, text by text."""
+    """Results per text, in order; with several samples, text by text."""
     look: int
-    """Texts to look at: failures that nobody has decided about."""
+    """Number of failed texts that need review."""
     quotes: QuoteCounts
     cost: float
     budget: float | None
@@ -61,7 +63,7 @@ class RunRow(ResponseRecord):
 
 
 class ModelChoice(ResponseRecord):
-    """A model that can be asked from the page."""
+    """Model that is available on the page."""
 
     name: str
     model: str
@@ -71,146 +73,145 @@ class ModelChoice(ResponseRecord):
     max_tokens: int
     budget: float | None
     problem: str
-    """Why it cannot be asked now; empty when it can."""
+    """Reason why the model cannot be used now; empty when it can be used."""
 
 
 class RunList(ResponseRecord):
-    """All runs of a study, and what can be asked."""
+    """All runs of a study, and the available models."""
 
     runs: tuple[RunRow, ...]
     models: tuple[ModelChoice, ...]
     protocols: tuple[Id, ...]
-    """Those of the study; the first is in force."""
+    """Protocols of the study, the current one first."""
     texts: int
     cost: float
-    """Of all runs together."""
+    """Total cost of all runs."""
     keys: tuple[str, ...]
-    """Names of environment variables that the server may take keys from."""
+    """Environment variables from which the server may take keys."""
 
 
 class FailedText(ResponseRecord):
-    """A text without a reading: what came instead, as it came."""
+    """Text without a valid reply."""
 
     document: Id
     annotation: Id
-    """Empty where no reply came at all."""
+    """Annotation ID; empty without any reply."""
     state: TextState
     why: str
     reply: str
-    """As it came; empty when nothing did."""
+    """Raw reply; empty without one."""
     marks_read: int
-    """Complete marks in a reply that was cut off."""
+    """Complete marks in a truncated reply."""
     when: Time | None
     seconds: float | None
     tokens: int | None
     settled: str
-    """Who decided to leave the text out; empty while nobody has."""
+    """Researcher who decided to omit the text; empty while undecided."""
 
 
 class PlacedQuote(ResponseRecord):
-    """A quote that does not stand in its text as it was given."""
+    """Quote that does not match its text exactly."""
 
     mark: Id
     annotation: Id
     document: Id
     label: Text | None
     quoted: Text
-    """As the model wrote it."""
+    """Quote as the model wrote it."""
     words: Text
-    """The words of the text that it was placed on; empty when it was not placed."""
+    """Words of the text at the quote's position; empty when the quote was not located."""
     why: str
-    """How it was placed, or why not."""
+    """Method by which the quote was located, or the reason why it was not."""
     decision: Literal["", "accepted", "refused"]
 
 
 class RunPage(ResponseRecord):
-    """One run with what is to be looked at."""
+    """Run with its failures and doubtful quotes."""
 
     run: RunRow
     failures: tuple[FailedText, ...]
     quotes: tuple[PlacedQuote, ...]
-    """Those to look at, the first few hundred."""
+    """Quotes to review, limited to a few hundred."""
 
 
 class NewRun(Record):
-    """A run to be started, or to go on."""
+    """Run to start or resume, with parameters of `finecomb.annotate`."""
 
     model: Text = Field(min_length=1, max_length=200)
-    """A name under the study's models, or `local:` and the name of one that runs here."""
-    name: Text = Field(default="", max_length=200)
-    """Of the annotator; the model's when empty."""
+    """Name of one of the study's models, or `local:` and the name of a local model."""
+    name: Text = parameter_field(annotate, "name", max_length=200)
     protocol: Id | None = None
-    """The one in force when null."""
-    first: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Only the first so many texts."""
+    """Protocol; the current one when null."""
+    first: int | None = parameter_field(annotate, "limit", le=10_000_000)
     document: Id | None = None
-    """Only this text: to try, or to see what is sent."""
-    samples: int = Field(default=1, ge=1, le=20)
-    max_tokens: int = Field(default=2048, ge=1, le=1_000_000)
-    budget: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Single text, for a test or a preview."""
+    samples: int = parameter_field(annotate, "samples", ModelSettings, le=20)
+    max_tokens: int = parameter_field(annotate, "max_tokens", ModelSettings, le=1_000_000)
+    budget: float | None = parameter_field(annotate, "budget", ModelSettings, le=1_000_000)
     template: Text = Field(default="", max_length=200_000)
-    """A prompt of one's own; written from the protocol when empty."""
+    """Custom prompt; derived from the protocol when empty."""
 
 
 class SentPiece(ResponseRecord):
-    """A stretch of a message: the template's own words, or what a variable was filled with."""
+    """Part of a message: text of the template, or the value of a variable."""
 
     variable: str
     text: str
 
 
 class SentMessage(ResponseRecord):
-    """A message as the model gets it."""
+    """Message as sent to the model."""
 
     role: str
     pieces: tuple[SentPiece, ...]
 
 
 class OtherPrompt(ResponseRecord):
-    """A prompt of an earlier run, and the words in which the one to be sent differs from it."""
+    """Prompt of an earlier run, and its differences from the new one."""
 
     run: str
     """Name of the last run with that prompt."""
     prompt: str
-    """Its hash."""
+    """Hash of the prompt."""
     is_same_name: bool
-    """Whether it is the last run under the name that is to be used."""
+    """True for the last run with the same name."""
     changes: tuple[str, ...]
 
 
 class RunPreview(ResponseRecord):
-    """Exactly what would be sent for one text, and what the whole would cost."""
+    """Exact request for one text, and the cost of the whole run."""
 
     document: Id
     number: int
-    """Of the text among those to be asked, from 1."""
+    """Position of the text among those to send, counted from 1."""
     texts: int
     calls: int
     messages: tuple[SentMessage, ...]
     tokens: int
-    """About so many in this text's request."""
+    """Estimated tokens of this request."""
     prompt: str
     likely: float | None
     most: float | None
-    """Null where no price is known."""
+    """Maximum cost; null when no price is known."""
     same_as: str
-    """An earlier run with the same prompt; empty when there is none."""
+    """Earlier run with the same prompt; empty when there is none."""
     clash: str
-    """Why the name cannot be used for this; empty when it can."""
+    """Reason why the run cannot start; empty when it can."""
     others: tuple[OtherPrompt, ...]
-    """Other prompts of earlier runs, the last one under the same name first."""
+    """Other prompts of earlier runs, the last one with the same name first."""
 
 
 class RetryRequest(Record):
-    """Ask for a text once more."""
+    """Request to send a text again."""
 
     document: Id
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    """As many as before when null."""
+    max_tokens: int | None = parameter_field(
+        annotate, "max_tokens", le=1_000_000, description="Maximum tokens; unchanged when null."
+    )
 
 
 class PlacementDecision(Record):
-    """Accept an approximate placement, or refuse it."""
+    """Decision about an approximate position of a quote."""
 
     mark: Id
     annotation: Id
@@ -218,12 +219,17 @@ class PlacementDecision(Record):
 
 
 class NewModel(Record):
-    """A model that the study may ask from now on."""
+    """Model to add to the study."""
 
     name: Id = Field(max_length=200)
     model: Text = Field(min_length=1, max_length=200)
-    base_url: Text = Field(default="", max_length=1000)
-    key_env: Text = Field(default="", max_length=200)
-    """The name of an environment variable of the server; never a key."""
+    base_url: Text = parameter_field(annotate, "base_url", ModelSettings, max_length=1000)
+    key_env: Text = parameter_field(
+        annotate,
+        "key_env",
+        ModelSettings,
+        max_length=200,
+        description="Name of an environment variable on the server, never a key.",
+    )
     price: tuple[Price, Price] | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
+    temperature: float | None = parameter_field(annotate, "temperature", ModelSettings)

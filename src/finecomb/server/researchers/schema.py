@@ -1,4 +1,4 @@
-"""What goes between the server and the researcher's pages; never sent to annotators."""
+"""Requests and responses of researchers. They are never sent to annotators."""
 
 from __future__ import annotations
 
@@ -8,72 +8,74 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from finecomb.core.estimate import Estimate
+from finecomb.api.collection import links
 from finecomb.core.records import (
+    AnnotationPhase,
+    AnnotationStatus,
     AnnotatorKind,
     Answers,
     Exclusion,
     Id,
     Json,
-    Phase,
     QualificationRecord,
     Record,
     Segment,
     Settings,
-    Status,
     Text,
     Time,
 )
+from finecomb.core.results import Estimate
 from finecomb.core.span import Span
+from finecomb.server.derived_fields import parameter_field
 from finecomb.server.schema import LabelLook, State
 
 Role = Literal["owner", "editor", "viewer"]
 ReviewReason = Literal["fast", "few", "apart", "checks"]
-"""Why to look at somebody first: very fast, few marks, apart from the others, failed attention checks."""
+"""Reason for a review: very fast, few marks, low agreement, or failed attention checks."""
 
 
 class ResponseRecord(Record):
-    """Base of what only the server sends: every field is always there, and the description says so."""
+    """Base class of responses, whose fields are always present and required in the API description."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------
+# --- figures ------------------------------------------------------------------------------------------------------
 
 
 class Figure(ResponseRecord):
-    """A number with its interval; undefined is null, and `why` says why."""
+    """Number with its interval; null with a reason in `why` when undefined."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     why: str = ""
-    """Why there is no value, or no interval."""
+    """Reason for a missing value or interval."""
     signature: str = ""
-    """How it was made."""
+    """Signature of the estimate."""
 
     @classmethod
     def from_estimate(cls, estimate: Estimate, scale: float = 1) -> Figure:
-        """An estimate as it travels, times `scale`."""
+        """Build a figure from an estimate, multiplied by `scale`."""
         ends = (estimate.value, estimate.low, estimate.high)
         value, low, high = (None if math.isnan(end) else end * scale for end in ends)
         return cls(value=value, low=low, high=high, why=estimate.why, signature=str(estimate.signature))
 
 
 class Quartiles(ResponseRecord):
-    """A median with the quartiles around it."""
+    """Median and quartiles."""
 
     median: float | None
     lower: float | None = None
     upper: float | None = None
     count: int = 0
-    """Of how many values."""
+    """Number of values."""
     why: str = ""
     signature: str = ""
 
 
 class StudyProgress(ResponseRecord):
-    """How much of what is planned is there."""
+    """Progress towards a planned total."""
 
     done: int
     of: int
@@ -94,106 +96,106 @@ class ModelRow(ResponseRecord):
     """Progress and results of one system's texts."""
 
     model: str | None
-    """None where documents do not say."""
+    """Name of the system; None when unknown."""
     teeth: tuple[int, ...]
-    """Annotations of each document, most first."""
+    """Number of annotations per document, in descending order."""
     progress: StudyProgress
     rate: Figure
     """Marks per 100 words."""
 
 
 class AnnotatorRow(ResponseRecord):
-    """One annotator's row."""
+    """Annotator with progress and quality figures."""
 
     id: Id
     name: str
-    """As the researcher calls them; the id when there is no name."""
+    """Display name, or the ID."""
     kind: AnnotatorKind
     progress: StudyProgress
-    """Texts handed in, of those they can expect."""
+    """Submitted texts out of those expected."""
     drafts: int
     marks: Figure
-    """Per text."""
+    """Marks per text."""
     active: Quartiles
-    """Seconds per text."""
+    """Active seconds per text."""
     pay: float | None
-    """Per hour of active time."""
+    """Pay per active hour."""
     agreement: Figure
-    """F1 on words with what most of the others marked."""
+    """F1 on words with the majority of the others."""
     checks: StudyProgress
-    """Attention checks passed, of those taken."""
+    """Passed attention checks out of those taken."""
     look: tuple[ReviewReason, ...]
-    """Why to look at them first."""
+    """Reasons for a review."""
     excluded: Exclusion | None = None
 
 
 class WatchedFigure(ResponseRecord):
-    """A mean over texts whose interval holds at every moment, so that one may stop when it is narrow enough."""
+    """Mean over texts with an interval that is valid at any time, so that collection may stop once it is narrow."""
 
     measure: Literal["texts with an error", "marks per text"]
     kind: Literal["bounded", "counts"]
-    """`bounded` holds exactly from the first text on, `counts` nearly and from 30 texts on."""
+    """Kind of interval: `bounded` is exact from the first text on; `counts` is approximate and starts at 30 texts."""
     says: str
-    """Which kind of interval it is, in words."""
+    """Description of the interval."""
     texts: int
     figure: Figure
 
 
 class RecentChange(ResponseRecord):
-    """What changed within the last day."""
+    """Changes within the last day."""
 
     annotations: int
-    """Handed in."""
+    """Submitted annotations."""
     marks: int
-    """In them."""
+    """Marks in these annotations."""
     people: int
-    """Who handed something in for the first time."""
+    """People who submitted something for the first time."""
     agreement: float | None
-    """What it was a day ago; null where it was undefined."""
+    """Agreement one day ago; null when undefined."""
 
 
 class Overview(ResponseRecord):
-    """The researcher's first page."""
+    """Overview page for researchers."""
 
     title: str
     state: State
     protocol: Id
     looks: tuple[LabelLook, ...]
     per_document: int
-    """Annotators that each document should get."""
+    """Annotators that each document needs."""
     documents: int
     annotations: StudyProgress
     drafts: int
     pace: Figure
-    """Annotations a day over the last week."""
+    """Annotations per day over the last week."""
     days: float | None
-    """To go at this pace."""
+    """Days until completion at this pace."""
     agreement: Figure
     """Krippendorff's alpha on words, any label."""
     active: Quartiles
-    """Seconds per text."""
+    """Active seconds per text."""
     pay: Quartiles
-    """Per hour, over annotators."""
+    """Pay per hour, over annotators."""
     spent: float | None
-    """Pay, bonuses, fees and staff so far; null where no price is set."""
+    """Pay, bonuses, fees and staff so far; null when no price is set."""
     pay_floor: float | None
-    """What an hour pays at least; null where the study does not say."""
+    """Minimum pay per hour; null when not set."""
     budget: float | None
-    """The study's, else what it costs when all is handed in."""
+    """Budget of the study, or its expected total cost."""
     currency: str
     labels: tuple[LabelRow, ...]
     models: tuple[ModelRow, ...]
     watched: tuple[WatchedFigure, ...]
-    """Means that may be watched; none where nothing is marked."""
+    """Means with intervals that are valid at any time; empty without marks."""
     people: tuple[AnnotatorRow, ...]
-    """Those to look at first come first."""
+    """People, those who need review first."""
     others: tuple[AnnotatorRow, ...]
     """Models, detectors, checkers and gold."""
     since: RecentChange
     moved: Mapping[str, Id]
-    """The text that moved a figure most: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`."""
+    """Most influential text per figure: `agreement`, `active`, `label/NAME`, `model/NAME`, `watched/MEASURE`."""
     as_of: Time
-    """When it was computed."""
+    """Time of computation."""
 
 
 # --- documents ----------------------------------------------------------------------------------------------------
@@ -202,33 +204,33 @@ DocumentFilter = Literal["all", "unfinished", "disputed"]
 
 
 class DocumentRow(ResponseRecord):
-    """A document in the list."""
+    """Document in the list."""
 
     id: Id
     start: str
-    """Its first words."""
+    """First words of the text."""
     model: str | None
     progress: StudyProgress
     marks: int
     alpha: float | None
-    """Agreement on its words; null where undefined."""
+    """Agreement on its words; null when undefined."""
     disputed: bool
     check: bool
-    """Whether it is an attention check."""
+    """True for an attention check."""
 
 
 class DocumentList(ResponseRecord):
-    """Some rows of the list, and how many there are."""
+    """Page of the document list."""
 
     rows: tuple[DocumentRow, ...]
     total: int
-    """Of this filter and search."""
+    """Number of documents with this filter and search."""
     counts: Mapping[DocumentFilter, int]
-    """Of each filter, with the same search."""
+    """Number of documents per filter, with the same search."""
 
 
 class AnnotatorMark(ResponseRecord):
-    """A mark in the browser."""
+    """Mark as shown to researchers."""
 
     id: Id
     spans: tuple[Span, ...]
@@ -239,11 +241,11 @@ class AnnotatorMark(ResponseRecord):
     votes: int | None = None
     unlocated: str = ""
     placed: str = ""
-    """How a machine's quote found its place, in words; empty for people."""
+    """Method by which a language model's quote was located; empty for people."""
 
 
 class AnnotationBars(ResponseRecord):
-    """One annotation of a document: a row of bars."""
+    """Annotation of a document, shown as a row of bars."""
 
     annotation: Id
     annotator: Id
@@ -251,18 +253,18 @@ class AnnotationBars(ResponseRecord):
     kind: AnnotatorKind
     protocol: Id
     round: int
-    phase: Phase
-    status: Status
+    phase: AnnotationPhase
+    status: AnnotationStatus
     excluded: Exclusion | None = None
-    """Of the annotation or, failing that, of the annotator."""
+    """Exclusion of the annotation, or else of its annotator."""
     seconds: float | None = None
-    """Active, where known."""
+    """Active seconds where known, else elapsed seconds."""
     marks: tuple[AnnotatorMark, ...]
     answers: Answers = {}
 
 
 class DocumentPage(ResponseRecord):
-    """A document with everything that anybody said about it."""
+    """Document with all its annotations."""
 
     id: Id
     text: Text
@@ -274,21 +276,21 @@ class DocumentPage(ResponseRecord):
     alpha: float | None
     looks: tuple[LabelLook, ...]
     answers: Mapping[str, tuple[int | float | str | bool, ...]]
-    """Options of each question, from least to most: severity becomes dots."""
+    """Options of each ordinal question in ascending order, e.g. to show severity as dots."""
     readers: tuple[AnnotationBars, ...]
-    """People first, then machines, then gold."""
+    """Annotations of people, then machines, then gold."""
 
 
 # --- annotators ---------------------------------------------------------------------------------------------------
 
 
 class AnnotatorWork(ResponseRecord):
-    """One annotation of an annotator."""
+    """Annotation in an annotator's list."""
 
     annotation: Id
     document: Id
-    status: Status
-    phase: Phase
+    status: AnnotationStatus
+    phase: AnnotationPhase
     submitted: Time | None
     seconds: float | None
     marks: int
@@ -297,16 +299,16 @@ class AnnotatorWork(ResponseRecord):
 
 
 class LabelCount(ResponseRecord):
-    """How often."""
+    """Number of marks with one label."""
 
     label: str
     marks: int
     share: Figure
-    """Of all their marks."""
+    """Share of the annotator's marks."""
 
 
 class WrittenComment(ResponseRecord):
-    """Something an annotator wrote about a text as a whole."""
+    """Comment about a whole text."""
 
     document: Id
     question: str
@@ -314,7 +316,7 @@ class WrittenComment(ResponseRecord):
 
 
 class AnnotatorPage(ResponseRecord):
-    """Everything about one annotator."""
+    """Page of one annotator."""
 
     person: AnnotatorRow
     condition: str
@@ -325,14 +327,14 @@ class AnnotatorPage(ResponseRecord):
     looks: tuple[LabelLook, ...]
     labels: tuple[LabelCount, ...]
     agreement: tuple[LabelRow, ...]
-    """With the others, by label."""
+    """Agreement with the others, by label."""
     pieces: tuple[AnnotatorWork, ...]
     notes: tuple[WrittenComment, ...]
-    """Comments, and why something could not be judged."""
+    """Comments, and reasons why a text could not be judged."""
 
 
 class ReasonedDecision(Record):
-    """A decision with its reason."""
+    """Reason for a decision."""
 
     reason: Text = Field(min_length=1, max_length=2000)
 
@@ -341,106 +343,105 @@ class ReasonedDecision(Record):
 
 
 class Export(ResponseRecord):
-    """A format on offer."""
+    """Export format."""
 
     format: str
     title: str
     file: str
-    """What the download is called."""
+    """File name of the download."""
     loses: str
-    """What the format cannot hold of this study and leaves out, with counts; empty for nothing."""
+    """Features of this study that the format would lose, with counts; empty when there are none."""
 
 
-# --- running the study --------------------------------------------------------------------------------------------
+# --- study management ---------------------------------------------------------------------------------------------
 
 
 class NewState(Record):
-    """Open, pause or close the study, or hand out its first texts only."""
+    """Status to set: open, paused, closed or pilot."""
 
     state: State
 
 
 class ProtocolRow(ResponseRecord):
-    """One version of a protocol."""
+    """Version of a protocol."""
 
     id: Id
     title: str
     annotations: int
-    """Made under it; from the first one on it is frozen."""
+    """Annotations under this version; it is frozen once there are any."""
     current: bool
-    """Whether texts are given out under it."""
+    """True for the current protocol."""
 
 
 class StudyConfig(ResponseRecord):
-    """How the study is run."""
+    """State and settings of the study."""
 
     state: State
     settings: Settings
     per_document: int
-    """Annotators that each document gets when the settings do not say: the protocol's number."""
+    """Default number of annotators per document, from the protocol."""
     protocols: tuple[ProtocolRow, ...]
     documents: int
     facts: tuple[str, ...]
-    """Names of document meta that assignment can balance."""
+    """Keys of document meta that can be used as strata."""
     machines: tuple[Id, ...]
     """Annotators whose marks can be offered."""
 
 
 class UploadResult(ResponseRecord):
-    """What an upload brought."""
+    """Result of an upload."""
 
     documents: int
     notes: tuple[str, ...] = ()
-    """What the reader of the file had to say."""
+    """Notes about the file."""
 
 
 class PersonalLinkResponse(ResponseRecord):
-    """A link just made; it is shown once."""
+    """New personal link, shown once."""
 
     annotator: Id
     url: str
 
 
 class AnnotatorLinks(ResponseRecord):
-    """Links that work for one annotator."""
+    """Valid links of one annotator."""
 
     annotator: Id
     links: int
     used: Time | None
-    """When one was last followed."""
+    """Time of last use."""
 
 
 class Links(ResponseRecord):
-    """How people come in."""
+    """Open link and personal links."""
 
     open: str
-    """The open link; empty when it is off."""
+    """URL of the open link; empty when it is off."""
     personal: tuple[AnnotatorLinks, ...]
 
 
 class NewLinks(Record):
-    """Personal links to be made."""
+    """Personal links to create."""
 
-    count: int = Field(default=0, ge=0, le=500)
-    """For so many new people."""
+    count: int = parameter_field(links, "new", le=500)
     names: tuple[Id, ...] = Field(default=(), max_length=500)
-    """For people with these ids, new or known."""
+    """IDs of people, new or known."""
 
 
 class OpenLinkRequest(Record):
-    """Whether there is an open link; turning it on makes a new one."""
+    """Request to create a new open link, or to turn it off."""
 
     on: bool
 
 
 class DisplayName(Record):
-    """What researchers call an annotator; empty for the id."""
+    """Display name of an annotator; empty for the ID."""
 
     name: Text = Field(max_length=200)
 
 
 class ResearcherRow(ResponseRecord):
-    """Somebody who may see these pages."""
+    """Researcher with access to the study."""
 
     id: Id
     role: Role
@@ -448,26 +449,26 @@ class ResearcherRow(ResponseRecord):
 
 
 class Invitation(Record):
-    """One more researcher."""
+    """Researcher to invite."""
 
     id: Id = Field(max_length=200)
     role: Role
 
 
 class NewRole(Record):
-    """Another role."""
+    """Role to set."""
 
     role: Role
 
 
 class SignInLink(ResponseRecord):
-    """A link; it works once and is shown once."""
+    """Single-use link, shown once."""
 
     url: str
 
 
 class AuditEntry(ResponseRecord):
-    """A line of the audit log."""
+    """Entry of the audit log."""
 
     when: Time
     who: str

@@ -1,4 +1,4 @@
-"""A study at one moment, as the researcher's pages read it; what is slow to make is made once, when asked for."""
+"""Snapshot of a study for the researcher pages, with cached values derived from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MACHINE_KINDS = ("llm", "detector", "checker", "pooled")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything there is, and what counts: the work that people have handed in under the protocol in force."""
+    """Study at one point in time, under its current protocol."""
 
     study: Study
     protocol: Protocol
@@ -31,12 +31,12 @@ class Snapshot:
 
     @property
     def annotators_per_document(self) -> int:
-        """How many people each document should get."""
+        """Number of annotators that each document needs."""
         return self.study.settings.annotators or self.protocol.work.annotators
 
     @functools.cached_property
     def human_work(self) -> View:
-        """What people handed in, attention checks apart."""
+        """Submitted human work under the current protocol, without attention checks."""
         people = view(self.study, Filters(protocol=self.protocol.id, kinds=("human",)))
         checks = list(self.study.settings.attention_checks)
         if not checks:
@@ -46,34 +46,34 @@ class Snapshot:
 
     @functools.cached_property
     def no_marks_reason(self) -> str:
-        """Why nothing is counted that is about marks, where the protocol asks for none; else empty."""
+        """Reason why mark statistics are omitted; empty when the protocol asks for marks."""
         asks = self.protocol.labels or self.protocol.unlabelled or not self.human_work.study.marks.is_empty()
-        return "" if asks else "nothing is marked in this protocol"
+        return "" if asks else "this protocol has no marks"
 
     @functools.cached_property
-    def assigned_texts(self) -> pl.DataFrame:
-        """The documents that are handed out, attention checks apart."""
+    def texts_without_attention_checks(self) -> pl.DataFrame:
+        """Documents of the study that are not attention checks."""
         return self.study.documents.filter(~pl.col("id").is_in(list(self.study.settings.attention_checks)))
 
     @functools.cached_property
     def name_by_annotator(self) -> dict[str, str]:
-        """What the researcher calls each annotator."""
+        """Display name of each annotator, by ID."""
         rows = self.study.annotators.select("id", "meta").iter_rows()
         return {id: AnnotatorMeta.from_meta(parse_json_object(meta)).name or id for id, meta in rows}
 
     @functools.cached_property
     def kind_by_annotator(self) -> dict[str, str]:
-        """The kind of each annotator."""
+        """Kind of each annotator, by ID."""
         return dict(self.study.annotators.select("id", "kind").iter_rows())
 
     @functools.cached_property
-    def attention_verdicts(self) -> dict[str, bool]:
-        """Whether each annotation of an attention check passed; those without a known answer are not there."""
+    def attention_check_results(self) -> dict[str, bool]:
+        """Whether each annotation of an attention check passed, by annotation ID. Checks without gold are omitted."""
         return attention_check_results(self.study)
 
 
 def label_looks(*protocols: Protocol) -> tuple[LabelLook, ...]:
-    """How the labels of some protocols look, the first protocol's first; the last is for marks without a label."""
+    """Return the label styles of the given protocols in order. The last style is for marks without a label."""
     looks_of: dict[str, LabelLook] = {}
     for protocol in protocols:
         for look in label_styles(protocol).values():

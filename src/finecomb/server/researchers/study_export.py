@@ -1,4 +1,4 @@
-"""A study as a download: every format that can be written, folders as one .zip."""
+"""Export of a study as a download. Folders are sent as .zip files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _SUFFIX_BY_FORMAT = {
     "gsml": ".csv",
     "parquet": _ZIP,
 }
-"""Of formats whose files are not called by an ending of their own; any other without one is a folder."""
+"""File suffixes of formats that do not define one. Any other format without a suffix is a folder."""
 
 
 def writable_formats() -> dict[str, Format]:
-    """The formats on offer, by name."""
-    return {name: format for name, format in formats.formats().items() if format.write is not None}
+    """Return the formats that can be written, by name."""
+    return {name: format for name, format in formats.FORMATS.items() if format.write is not None}
 
 
 def available_exports(study: Study) -> Iterator[Export]:
-    """Every format on offer, with the name of its file and what it could not hold of this study."""
+    """Yield the available export formats, with their file names and the features of the study that each would lose."""
     tally = FeatureCounter()
     deque(tally.count_stream(study.items()), maxlen=0)
     for name, format in writable_formats().items():
@@ -44,28 +44,24 @@ def available_exports(study: Study) -> Iterator[Export]:
 
 
 def export_study(study: Study, format: str, folder: Path) -> Path:
-    """Write the study into `folder` and return the one file that is to be sent."""
+    """Write the study to `folder` in the given format, and return the path of the file to send."""
     chosen = writable_formats().get(format)
     if chosen is None:
-        raise FormatError(
-            f"no format that can be written is called {format!r}{did_you_mean(format, writable_formats())}"
-        )
+        raise FormatError(f"unknown export format {format!r}{did_you_mean(format, writable_formats())}")
     name = _download_name(study, chosen)
     path = folder / name.removesuffix(_ZIP)
-    formats.save(study.items(), path, format)
-    return _zip_folder(path) if path.is_dir() else path
+    formats.save_records(study.items(), path, format)
+    if not path.is_dir():
+        return path
+    archive_path = folder / f"{path.name}{_ZIP}"
+    with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(path.rglob("*")):
+            archive.write(file, Path(path.name) / file.relative_to(path))
+    return archive_path
 
 
 def _download_name(study: Study, format: Format) -> str:
-    """A file name that every system takes, e.g. `harbour-news.thresh.json` or `.csv`; a folder's is a .zip."""
+    """Return a portable file name, e.g. `harbour-news.thresh.json` or `harbour-news.csv`. Folders become .zip files."""
     stem = "-".join(re.findall(r"[a-z0-9]+", study.settings.title.lower()))[:60] or "study"
     ending = _SUFFIX_BY_FORMAT.get(format.name) or next(iter(format.suffixes), _ZIP)
     return f"{stem}{ending}" if ending == f".{format.name}" else f"{stem}.{format.name}{ending}"
-
-
-def _zip_folder(folder: Path) -> Path:
-    path = folder.with_name(f"{folder.name}{_ZIP}")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.rglob("*")):
-            archive.write(file, Path(folder.name) / file.relative_to(folder))
-    return path

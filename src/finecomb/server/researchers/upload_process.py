@@ -1,4 +1,4 @@
-"""Uploaded files are read in a process of its own, with a limit on its time and memory, which can be ended."""
+"""Reading of uploaded files in a separate process with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from pydantic_core import from_json, to_json
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
-from finecomb.core.protocol_text import parse_protocol
+from finecomb.core.protocol_yaml import parse_protocol
 from finecomb.core.records import Document
+from finecomb.engine.guarded_files import open_archive
+from finecomb.engine.isolation import isolated_python
 from finecomb.server.researchers.upload import parse_uploaded_documents
 
-MAX_SECONDS = 60.0
-"""The longest that reading a file may take."""
+MAX_READ_SECONDS = 60.0
+"""Maximum seconds for reading a file."""
 MAX_MEMORY_BYTES = 2_000_000_000
-"""Bytes that reading a file may take, where the system can limit them."""
+"""Maximum memory in bytes for reading a file, if the operating system can limit it."""
 MAX_UNPACKED_BYTES = 200_000_000
-"""Bytes that a workbook may have when it is unpacked."""
+"""Maximum size in bytes of an unpacked workbook."""
 MAX_DOCUMENTS = 200_000
-"""Texts in one file."""
-_MAX_INLINE_BYTES = 16_000  # bytes that are read at once: no file of that size can take long
+"""Maximum number of texts per uploaded file."""
+_MAX_INLINE_BYTES = 16_000  # smaller files are read in the server process, because they cannot take long
 _MAX_PROTOCOL_BYTES = 8_000_000
 
 
 def read_protocol_in_subprocess(content: bytes, name: str) -> Protocol:
-    """The protocol in an uploaded file called `name`."""
+    """Read the protocol from an uploaded file called `name`."""
     if len(content) > _MAX_PROTOCOL_BYTES:
-        raise FinecombError(f"{name}: has {len(content):,} bytes; a protocol has at most {_MAX_PROTOCOL_BYTES:,}")
+        raise FinecombError(
+            f"{name}: the file has {len(content):,} bytes; the maximum for a protocol is {_MAX_PROTOCOL_BYTES:,}"
+        )
     if len(content) <= _MAX_INLINE_BYTES:
         return _decode_protocol(content, name)
     return Protocol.model_validate(_run_in_subprocess({"kind": "protocol", "name": name}, content)["protocol"])
@@ -41,12 +45,17 @@ def read_protocol_in_subprocess(content: bytes, name: str) -> Protocol:
 def read_documents_in_subprocess(
     content: bytes, name: str, columns: Mapping[str, str], ids: Collection[str]
 ) -> tuple[list[Document], list[str]]:
-    """The documents in an uploaded file called `name`, and what there is to say about it."""
-    _refuse_zip_bomb(content, name)
+    """Read the documents from an uploaded file called `name`, and return them with notes."""
+    # Workbooks are ZIP archives, which may unpack to an excessive size.
+    try:
+        with open_archive(BytesIO(content), MAX_UNPACKED_BYTES, name):
+            pass
+    except (zipfile.BadZipFile, NotImplementedError, OSError):
+        pass  # not an archive
     if len(content) <= _MAX_INLINE_BYTES and not zipfile.is_zipfile(BytesIO(content)):
         return _check_document_count(*parse_uploaded_documents(content, name, columns, ids), name)
-    asked = {"kind": "documents", "name": name, "columns": dict(columns), "ids": list(ids)}
-    answer = _run_in_subprocess(asked, content)
+    request = {"kind": "documents", "name": name, "columns": dict(columns), "ids": list(ids)}
+    answer = _run_in_subprocess(request, content)
     return _check_document_count(
         [Document.model_validate(document) for document in answer["documents"]], answer["notes"], name
     )
@@ -54,21 +63,10 @@ def read_documents_in_subprocess(
 
 def _check_document_count(documents: list[Document], notes: list[str], name: str) -> tuple[list[Document], list[str]]:
     if len(documents) > MAX_DOCUMENTS:
-        raise FinecombError(f"{name}: has {len(documents):,} texts; at most {MAX_DOCUMENTS:,} are taken at once")
-    return documents, notes
-
-
-def _refuse_zip_bomb(content: bytes, name: str) -> None:
-    """A workbook is a ZIP archive, and a small one can unpack to anything."""
-    try:
-        with zipfile.ZipFile(BytesIO(content)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, OSError):
-        return
-    if size > MAX_UNPACKED_BYTES:
         raise FinecombError(
-            f"{name}: unpacks to {size:,} bytes; at most {MAX_UNPACKED_BYTES:,} are read; use several files"
+            f"{name}: the file has {len(documents):,} texts; the maximum per upload is {MAX_DOCUMENTS:,}"
         )
+    return documents, notes
 
 
 def _decode_protocol(content: bytes, name: str) -> Protocol:
@@ -79,23 +77,25 @@ def _decode_protocol(content: bytes, name: str) -> Protocol:
     return parse_protocol(text, name)
 
 
-def _run_in_subprocess(asked: Mapping[str, object], content: bytes) -> dict[str, list[str]]:
-    """What the other process answers; its end, its time-out and its errors are the user's to know."""
-    command = [sys.executable, "-m", "finecomb.server.researchers.upload_process"]
-    name = asked["name"]
+def _run_in_subprocess(request: Mapping[str, object], content: bytes) -> dict[str, list[str]]:
+    """Send a request to a subprocess. Raise an error when the subprocess fails, times out or reports an error."""
+    name = request["name"]
     try:
         result = subprocess.run(
-            command,
-            input=json.dumps(asked).encode() + b"\n" + content,
+            isolated_python("finecomb.server.researchers.upload_process"),
+            input=json.dumps(request).encode() + b"\n" + content,
             capture_output=True,
-            timeout=MAX_SECONDS,
+            timeout=MAX_READ_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise FinecombError(f"{name}: takes longer than {MAX_SECONDS:g} s to read; make it smaller") from None
+        raise FinecombError(
+            f"{name}: reading took longer than {MAX_READ_SECONDS:g} seconds; upload a smaller file"
+        ) from None
     if result.returncode != 0:
         raise FinecombError(
-            f"{name}: cannot be read: it needs more memory than {MAX_MEMORY_BYTES:,} bytes, or is nested too deeply"
+            f"{name}: the file cannot be read; it needs more than {MAX_MEMORY_BYTES:,} bytes of memory "
+            "or is nested too deeply"
         )
     answer: dict[str, list[str]] = from_json(result.stdout)
     if "error" in answer:
@@ -103,31 +103,27 @@ def _run_in_subprocess(asked: Mapping[str, object], content: bytes) -> dict[str,
     return answer
 
 
-def _limit_resources() -> None:
+def main() -> None:
+    """Read a request and a file from standard input, and write the parsed result to standard output."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(MAX_SECONDS), int(MAX_SECONDS) + 1))
-
-
-def _handle_request(head: bytes, content: bytes) -> dict[str, object]:
-    asked = from_json(head)
-    try:
-        if asked["kind"] == "protocol":
-            return {"protocol": _decode_protocol(content, asked["name"]).model_dump(mode="json")}
-        found, notes = parse_uploaded_documents(content, asked["name"], asked["columns"], asked["ids"])
-        return {"documents": [document.model_dump(mode="json") for document in found], "notes": notes}
-    except FinecombError as error:
-        return {"error": str(error)}
-
-
-def main() -> None:
-    """Read a question and a file from standard input and answer on standard output."""
-    _limit_resources()
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(MAX_READ_SECONDS), int(MAX_READ_SECONDS) + 1))
     head, _, content = sys.stdin.buffer.read().partition(b"\n")
-    sys.stdout.buffer.write(to_json(_handle_request(head, content)))
+    request = from_json(head)
+    answer: dict[str, object]
+    try:
+        if request["kind"] == "protocol":
+            answer = {"protocol": _decode_protocol(content, request["name"]).model_dump(mode="json")}
+        else:
+            documents, notes = parse_uploaded_documents(content, request["name"], request["columns"], request["ids"])
+            answer = {"documents": [document.model_dump(mode="json") for document in documents], "notes": notes}
+    except FinecombError as error:
+        answer = {"error": str(error)}
+    sys.stdout.buffer.write(to_json(answer))
 
 
 if __name__ == "__main__":

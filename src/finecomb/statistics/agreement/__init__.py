@@ -1,1 +1,1 @@
-"""How far annotators agree."""
+"""Inter-annotator agreement."""

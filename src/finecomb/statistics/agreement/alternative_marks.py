@@ -1,12 +1,12 @@
-"""Other readings of one error: marks that are an alternative of somebody else's mark are that error, too.
+"""Alternative marks: different annotations of the same error are merged into one cluster.
 
-A name and two numbers can be two ways to put one sentence right (Thomson and Reiter 2020, section 3.5.3). Where a mark
-lists such `alternatives`, whoever marked all of one of them marked the same error.
+A sentence can be corrected by changing one name or two numbers (Thomson and Reiter 2020, section 3.5.3). If a mark
+lists such `alternatives`, an annotator who marked all parts of one of them marked the same error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -18,29 +18,31 @@ from finecomb.core.study import Study
 Row = dict[str, Any]
 
 
-def leave_alternatives_unmerged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Clusters as they are."""
+def add_null_reading_of_column(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the column `reading_of` filled with nulls, which means that no mark is an alternative of another mark."""
     return rows.with_columns(reading_of=pl.lit(None, dtype=pl.String))
 
 
 def merge_alternative_marks(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
-    """Clusters of marks, those that are an alternative of another mark moved to that mark's cluster, with its label.
+    """Move marks that form an alternative of another mark to that mark's cluster, and give them its label.
 
-    An annotator whose mark is in that cluster already has no other reading of it. `rows` has the columns cluster,
-    document, annotator, mark and label, in text order.
+    Annotators who already have a mark in that cluster are skipped. `rows` has the columns cluster, document, annotator,
+    mark and label, in text order.
     """
-    having = set(study.marks.filter(pl.col("alternatives").is_not_null())["id"])
-    if not having:
-        return leave_alternatives_unmerged(rows)
-    documents = rows.filter(pl.col("mark").is_in(sorted(having)))["document"].unique().implode()
+    marks_with_alternatives = set(study.marks.filter(pl.col("alternatives").is_not_null())["id"])
+    if not marks_with_alternatives:
+        return add_null_reading_of_column(rows)
+    documents = rows.filter(pl.col("mark").is_in(sorted(marks_with_alternatives)))["document"].unique().implode()
     records = study.marks.filter(pl.col("document").is_in(documents)).select("id", "spans", "alternatives")
-    places = {id: (parse_spans(spans), parse_json_list(sets)) for id, spans, sets in records.iter_rows()}
-    readings: dict[str, Row] = {}
-    for _, of_text in rows.filter(pl.col("document").is_in(documents)).group_by("document", maintain_order=True):
-        readings |= _alternative_target_by_mark(list(of_text.iter_rows(named=True)), places)
-    moved = [(mark, row["mark"], row["cluster"], row["label"]) for mark, row in readings.items()]
+    spans_and_alternatives = {
+        id: (parse_spans(spans), parse_json_list(sets)) for id, spans, sets in records.iter_rows()
+    }
+    target_by_mark: dict[str, Row] = {}
+    for _, text_rows in rows.filter(pl.col("document").is_in(documents)).group_by("document", maintain_order=True):
+        target_by_mark |= _alternative_target_by_mark(list(text_rows.iter_rows(named=True)), spans_and_alternatives)
+    moves = [(mark, row["mark"], row["cluster"], row["label"]) for mark, row in target_by_mark.items()]
     names = {"mark": pl.String, "reading_of": pl.String, "to": pl.Int64, "as": pl.String}
-    table = rows.join(pl.DataFrame(moved, schema=names, orient="row"), on="mark", how="left", maintain_order="left")
+    table = rows.join(pl.DataFrame(moves, schema=names, orient="row"), on="mark", how="left", maintain_order="left")
     is_reading = pl.col("reading_of").is_not_null()
     label = pl.when(is_reading).then("as").otherwise("label")
     return table.with_columns(cluster=pl.coalesce("to", "cluster"), label=label).drop("to", "as")
@@ -49,38 +51,26 @@ def merge_alternative_marks(rows: pl.DataFrame, study: Study) -> pl.DataFrame:
 def _alternative_target_by_mark(
     rows: Sequence[Row], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
 ) -> dict[str, Row]:
-    """For each mark of a text that is part of an alternative of another: the row of that other."""
-    readings: dict[str, Row] = {}
+    """Map each mark that is part of another mark's alternative to the row of that other mark."""
+    target_by_mark: dict[str, Row] = {}
     for row in rows:
         sets = places[row["mark"]][1]
-        if not sets or row["mark"] in readings:
+        if not sets or row["mark"] in target_by_mark:
             continue
-        taken = {other["annotator"] for other in rows if other["cluster"] == row["cluster"]}
-        for annotator in dict.fromkeys(other["annotator"] for other in rows if other["annotator"] not in taken):
-            free = [o["mark"] for o in rows if o["annotator"] == annotator and o["mark"] not in readings]
-            marks = next(_marks_of_complete_alternatives(sets, free, places), ())
-            readings |= dict.fromkeys(marks, row)
-    return readings
-
-
-def _marks_of_complete_alternatives(
-    sets: Sequence[Any], marks: Sequence[str], places: Mapping[str, tuple[tuple[Span, ...], Sequence[Any]]]
-) -> Iterator[tuple[str, ...]]:
-    """The marks that make up each of the alternatives that is there as a whole, each mark used once."""
-    for members in sets:
-        chosen: list[str] = []
-        for member in members:
-            spans = parse_alternative_spans(member["spans"])
-            fitting = (id for id in marks if id not in chosen and _has_overlapping_spans(places[id][0], spans))
-            chosen += [id for id in [next(fitting, None)] if id is not None]
-        if members and len(chosen) == len(members):
-            yield tuple(chosen)
-
-
-def parse_alternative_spans(spans: Sequence[Sequence[Any]]) -> tuple[Span, ...]:
-    """The spans of a mark of an alternative, as a study's frame has them: [start, end] or [part, start, end]."""
-    return tuple(Span(start, end, *part) for *part, start, end in spans)
-
-
-def _has_overlapping_spans(some: Sequence[Span], others: Sequence[Span]) -> bool:
-    return any(one.overlap_length(other) or one == other for one in some for other in others)
+        annotators_in_cluster = {other["annotator"] for other in rows if other["cluster"] == row["cluster"]}
+        for annotator in dict.fromkeys(other["annotator"] for other in rows):
+            free = [o["mark"] for o in rows if o["annotator"] == annotator and o["mark"] not in target_by_mark]
+            for members in sets if annotator not in annotators_in_cluster else ():
+                # Each mark of the alternative takes the first overlapping mark that is still free.
+                chosen: dict[str, Row] = {}
+                for member in members:
+                    spans = [Span(start, end, *part) for *part, start, end in member["spans"]]
+                    for mark in free:
+                        pairs = ((one, other) for one in places[mark][0] for other in spans)
+                        if mark not in chosen and any(a.overlap_length(b) or a == b for a, b in pairs):
+                            chosen[mark] = row
+                            break
+                if members and len(chosen) == len(members):
+                    target_by_mark |= chosen
+                    break
+    return target_by_mark

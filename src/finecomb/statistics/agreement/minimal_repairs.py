@@ -1,45 +1,45 @@
-"""Smallest repairs: one mark of a reader and several of another that put the same words right are one error.
+"""Inferred alternatives: one mark by an annotator and several by another that correct the same error count as one.
 
-"Smith had 20 points and 6 rebounds" is put right by another name or by two other numbers (Thomson and Reiter 2020,
-section 3.5.3). Where readers did not say that their marks have `alternatives`, they are inferred here: a mark gets the
-marks of another reader as its alternative when, within one sentence,
+"Smith had 20 points and 6 rebounds" can be corrected by changing the name or the two numbers (Thomson and Reiter 2020,
+section 3.5.3). If annotators did not declare `alternatives`, they are inferred here. A mark gets the marks of another
+annotator as its alternative if, within one sentence,
 
-- it is the only mark of its reader that no mark of the other overlaps,
-- the other has two or more such marks, all of one label, which is not that of the single mark,
-- and between the mark and the last of them nobody else is named: no further word has a capital letter.
+- it is the only mark of its annotator that no mark of the other overlaps,
+- the other annotator has two or more such marks, all with one label that differs from the label of the single mark,
+- and no further name occurs between the mark and the last of them: no other word starts with a capital letter.
 
-The smallest set stays the mark, the larger one is its alternative, and everything that reads alternatives (merging,
-agreement on items, scores) takes both for one error.
+The single mark is kept and the larger set becomes its alternative. Gold merging, agreement on items and scores then
+count both as one error.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.frames import json_cell, parse_json_list, parse_spans
+from finecomb.core.errors import FinecombError, did_you_mean, param
+from finecomb.core.frames import encode_json_cell, parse_json_list, parse_spans
 from finecomb.core.records import AlternativeMark
-from finecomb.core.sentences import sentences
-from finecomb.core.span import TEXT, Span, most_overlapping_index
+from finecomb.core.sentences import sentence_offsets
+from finecomb.core.span import TEXT_PART, Span, most_overlapping_index
 from finecomb.core.study import Study
 from finecomb.statistics.selection.view import View
 
-Repairs = Literal["declared", "smallest"]
-REPAIRS: tuple[Repairs, ...] = ("declared", "smallest")
+RepairMode = Literal["declared", "smallest"]
+REPAIR_MODES: tuple[RepairMode, ...] = ("declared", "smallest")
 AlternativeSets = Mapping[str, Sequence[tuple[AlternativeMark, ...]]]
-"""Sets of marks that each put right what a mark puts right, by the mark's id."""
-_CAPITAL = re.compile(r"(?<!\w)[A-Z][\w'’-]*")
+"""Alternatives by mark ID: sets of marks that correct the same error as the mark."""
+_CAPITALISED_WORD = re.compile(r"(?<!\w)[A-Z][\w'’-]*")
 
 
 class _SentenceMark(NamedTuple):
-    """A mark with one span on the text, and the sentence it is in."""
+    """A mark with one span on the text, and the position of its sentence."""
 
     id: str
     annotator: str
@@ -50,93 +50,89 @@ class _SentenceMark(NamedTuple):
 
 
 def apply_repair_mode(view: View, repairs: str) -> View:
-    """The view as it is (`declared`), or with the alternatives that readers did not declare (`smallest`)."""
-    if repairs not in REPAIRS:
-        raise FinecombError(f"repairs are {' or '.join(REPAIRS)}, not {repairs!r}{did_you_mean(repairs, REPAIRS)}")
+    """Return the view unchanged (`declared`), or with inferred alternatives added to its marks (`smallest`)."""
+    if repairs not in REPAIR_MODES:
+        raise FinecombError(f"unknown repairs {repairs!r}{did_you_mean(repairs, REPAIR_MODES)}")
     if repairs == "declared":
         return view
-    study = add_smallest_repairs_to_study(view.study)
+    study = add_inferred_alternatives_to_study(view.study)
     return replace(view, study=study, fields={**view.fields, "repairs": repairs})
 
 
 def reject_repairs_with_item_alignment(repairs: str, align: str) -> None:
-    """Refuse to infer what one error is where the source says it already."""
+    """Raise an error if alternatives are to be inferred for marks that are aligned by `item`."""
     if repairs == "smallest" and align == "item":
         raise FinecombError(
-            "smallest repairs are for marks aligned by overlap: an `item` says already what one error is"
+            f"{param('repairs', 'smallest')} cannot be used with {param('align', 'item')}; "
+            f"use {param('align', 'overlap')}"
         )
 
 
-def add_smallest_repairs_to_study(study: Study) -> Study:
-    """A study whose marks have as alternatives the larger sets of others' marks that put the same words right."""
+def add_inferred_alternatives_to_study(study: Study) -> Study:
+    """Add inferred alternatives to the marks of a study."""
     texts = dict(study.documents.select("id", "text").iter_rows())
-    return replace(study, marks=add_mark_alternatives(study.marks, smallest_repairs_by_mark(study.marks, texts)))
+    return replace(study, marks=add_mark_alternatives(study.marks, inferred_alternatives_by_mark(study.marks, texts)))
 
 
 def add_mark_alternatives(marks: pl.DataFrame, sets: AlternativeSets) -> pl.DataFrame:
-    """A frame of marks with further alternatives, by the mark's id."""
+    """Add alternatives, given by mark ID, to a table of marks."""
     if not sets:
         return marks
     cells = [
-        json_cell((*parse_json_list(cell), *sets[id])) if id in sets else cell
+        encode_json_cell((*parse_json_list(cell), *sets[id])) if id in sets else cell
         for id, cell in marks.select("id", "alternatives").iter_rows()
     ]
     return marks.with_columns(alternatives=pl.Series(cells, dtype=pl.String))
 
 
-def smallest_repairs_by_mark(marks: pl.DataFrame, texts: Mapping[str, str]) -> AlternativeSets:
-    """For single marks: the sets of another reader's marks that put the same words right, each once.
+def inferred_alternatives_by_mark(marks: pl.DataFrame, texts: Mapping[str, str]) -> AlternativeSets:
+    """Infer, for each mark, the distinct sets of another annotator's marks that correct the same error.
 
-    `marks` has the columns id, document, annotator, label, spans and quotes.
+    `marks` has the columns id, document, annotator, label, spans and quotes. Only marks with exactly one span, which is
+    in the text and not empty, are considered.
     """
     sets: dict[str, dict[str, tuple[AlternativeMark, ...]]] = {}
-    columns = ("id", "document", "annotator", "label", "spans", "quotes")
-    for (document,), rows in marks.select(columns).group_by("document", maintain_order=True):
+    columns = ("id", "annotator", "label", "spans", "quotes")
+    for (document,), rows in marks.filter(pl.col("spans").list.len() == 1).group_by("document", maintain_order=True):
         text = texts.get(str(document), "")
-        for single, others in _repair_pairs(_sentence_marks(rows.iter_rows(named=True), text), text):
-            choice = tuple(_to_alternative_mark(mark) for mark in others)
-            sets.setdefault(single.id, {})[str(json_cell(choice))] = choice
+        located = [(*row, parse_spans(row[3])[0]) for row in rows.select(columns).iter_rows()]
+        located = [row for row in located if row[5].part == TEXT_PART and len(row[5])]
+        edges = sentence_offsets(text) if len(located) > 2 else np.zeros((0, 2), dtype=np.int64)
+        in_order = sorted(
+            (
+                _SentenceMark(id, annotator, label, span, quotes[0], most_overlapping_index(span, edges))
+                for id, annotator, label, _, quotes, span in located
+            ),
+            key=lambda mark: (mark.span, mark.annotator, mark.id),
+        )
+        for single, others in _repair_pairs(in_order, text):
+            choice = tuple(
+                AlternativeMark(spans=(mark.span,), quotes=(mark.quote,), label=mark.label) for mark in others
+            )
+            sets.setdefault(single.id, {})[str(encode_json_cell(choice))] = choice
     return {id: list(choices.values()) for id, choices in sets.items()}
 
 
-def _sentence_marks(rows: Iterable[dict[str, Any]], text: str) -> list[_SentenceMark]:
-    """The marks with one span on the text, in text order."""
-    single = [(row, parse_spans(row["spans"])) for row in rows if len(row["spans"]) == 1]
-    on_text = [(row, spans[0]) for row, spans in single if spans[0].part == TEXT and len(spans[0])]
-    edges = sentences(text) if len(on_text) > 2 else np.zeros((0, 2), dtype=np.int64)
-    marks = [
-        _SentenceMark(
-            row["id"], row["annotator"], row["label"], span, row["quotes"][0], most_overlapping_index(span, edges)
-        )
-        for row, span in on_text
-    ]
-    return sorted(marks, key=lambda mark: (mark.span, mark.annotator, mark.id))
-
-
 def _repair_pairs(marks: Sequence[_SentenceMark], text: str) -> Iterator[tuple[_SentenceMark, list[_SentenceMark]]]:
-    """A single mark and a larger set of another reader that put the same words of one sentence right."""
+    """Yield each mark together with the marks of another annotator that correct the same error in the same sentence."""
     by_reader: dict[int, dict[str, list[_SentenceMark]]] = {}
     for mark in marks:
         by_reader.setdefault(mark.sentence, {}).setdefault(mark.annotator, []).append(mark)
     for readers in by_reader.values():
-        for one, other in itertools.permutations(readers.values(), 2):
-            rest, others = _non_overlapping_marks(one, other), _non_overlapping_marks(other, one)
-            if len(rest) == 1 and _is_same_repair(rest[0], others, text):
-                yield rest[0], others
+        for first, second in itertools.permutations(readers.values(), 2):
+            unmatched, others = _non_overlapping_marks(first, second), _non_overlapping_marks(second, first)
+            labels = {mark.label for mark in others}
+            if len(unmatched) != 1 or len(others) < 2 or len(labels) != 1:
+                continue
+            single = unmatched[0]
+            if single.label in labels or None in (single.label, *labels):
+                continue
+            spans = sorted([single.span, *(mark.span for mark in others)])
+            gaps = (text[span.end : next_span.start] for span, next_span in itertools.pairwise(spans))
+            if not any(map(_CAPITALISED_WORD.search, gaps)):
+                yield single, others
 
 
 def _non_overlapping_marks(marks: Sequence[_SentenceMark], others: Sequence[_SentenceMark]) -> list[_SentenceMark]:
-    """The marks that none of the others overlaps."""
+    """Return the marks that no mark of `others` overlaps."""
     return [mark for mark in marks if not any(mark.span.overlap_length(other.span) for other in others)]
-
-
-def _is_same_repair(single: _SentenceMark, others: Sequence[_SentenceMark], text: str) -> bool:
-    labels = {mark.label for mark in others}
-    if len(others) < 2 or len(labels) != 1 or single.label in labels or None in (single.label, *labels):
-        return False
-    spans = sorted([single.span, *(mark.span for mark in others)])
-    return not any(_CAPITAL.search(text[one.end : other.start]) for one, other in itertools.pairwise(spans))
-
-
-def _to_alternative_mark(mark: _SentenceMark) -> AlternativeMark:
-    return AlternativeMark(spans=(mark.span,), quotes=(mark.quote,), label=mark.label)

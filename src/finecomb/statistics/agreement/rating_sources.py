@@ -1,31 +1,25 @@
-"""What measures of agreement read: marks on the units of texts, errors found by several, or answers to a question."""
+"""Sources of ratings for agreement measures: marks on units of text, labels of items, or answers to a question."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
+from finecomb.core import study as studies
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.agreement import alpha as alphas
 from finecomb.statistics.agreement import pairwise
 from finecomb.statistics.agreement.agreement_options import AgreeOptions, AlignmentOptions, ItemOptions, UnitMarkOptions
+from finecomb.statistics.agreement.alpha import AgreementTally, sum_by_document, tally_binary_votes, tally_value_counts
 from finecomb.statistics.agreement.boundary_merging import widen_overlapping_spans
-from finecomb.statistics.agreement.coincidences import (
-    Floats,
-    Ints,
-    Tally,
-    concatenate_tallies,
-    sum_by_document,
-    tally_binary_votes,
-    tally_value_counts,
-)
 from finecomb.statistics.agreement.gamma import pooled_gamma as gammas
 from finecomb.statistics.agreement.gamma.text_gamma import TextGamma
-from finecomb.statistics.agreement.mark_alignment import align
+from finecomb.statistics.agreement.mark_alignment import align_marks
 from finecomb.statistics.agreement.minimal_repairs import apply_repair_mode, reject_repairs_with_item_alignment
 from finecomb.statistics.agreement.rating_matrix import (
     NO_ERROR,
@@ -35,117 +29,120 @@ from finecomb.statistics.agreement.rating_matrix import (
     mark_answer_ratings,
     unit_answer_ratings,
 )
-from finecomb.statistics.measures.unit_grid import Level as GridLevel
+from finecomb.statistics.inference.resampling import Floats, Ints, Weights
 from finecomb.statistics.measures.unit_grid import (
     UnitGrid,
     UnitVotes,
     annotators_per_document,
-    build_grid,
+    build_unit_grid,
     count_unit_votes,
     locate_spans_on_grid,
     max_annotators_per_document,
 )
-from finecomb.statistics.selection.view import ANY, View
+from finecomb.statistics.selection.view import ANY_LABEL, View
 
 
 @dataclass(frozen=True)
 class UnitMarks:
-    """Marks on the units of texts; what is slow to make is made once, and only when a measure asks for it."""
+    """Marks on units of text; expensive properties are computed on first use and cached."""
 
     view: View
     options: AgreeOptions
-    noun: ClassVar[str] = "marks on the units of a text"
+    noun: ClassVar[str] = "marks on units of text"
     options_type: ClassVar[type] = UnitMarkOptions
 
-    @property
+    @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """The rows: any mark at all, then each category."""
-        return (ANY, *self.categories)
+        """Row names: `any` for all marks, then each category, unless all labels are backed off to `any`."""
+        categories = self.view.categories if self.options.by_label else ()
+        return (ANY_LABEL, *(name for name in categories if name != ANY_LABEL))
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Those judged apart; backed off to `any` there are none."""
-        return tuple(name for name in self.view.categories if name != ANY) if self.options.by_label else ()
+        """Categories that have their own row."""
+        return self.labels[1:]
 
     @functools.cached_property
     def grid(self) -> UnitGrid:
-        """The units of all texts."""
-        return build_grid(self.view.study, self._level, self.options.tokens)
-
-    @property
-    def _level(self) -> GridLevel:
-        return self.options.level if self.options.level != "item" else "token"
+        """Unit grid of all texts."""
+        level = self.options.level
+        return build_unit_grid(self.view.study, level if level != "item" else "token", self.options.tokens)
 
     @functools.cached_property
     def grid_spans(self) -> pl.DataFrame:
-        """One row per span."""
+        """Spans on the grid, one row per span."""
         return locate_spans_on_grid(self.view.study, self.grid)
 
     @functools.cached_property
     def votes(self) -> UnitVotes:
-        """How many marked each unit."""
+        """Number of annotators who marked each unit."""
         anyone = count_unit_votes(self.view.study, self.grid, None, self.grid_spans)
-        labelled = count_unit_votes(self.view.study, self.grid, self.categories, self.grid_spans)
+        labelled = count_unit_votes(self.view.study, self.grid, self.labels[1:], self.grid_spans)
         return UnitVotes(self.grid, self.labels, np.concatenate([anyone.marked, labelled.marked]), anyone.readers)
 
     @functools.cached_property
-    def document_sums(self) -> tuple[Tally, Floats]:
-        """Tallies of all labels, and what `two` gives, made from some documents at a time."""
-        raters = max_annotators_per_document(self.view.study, self._level, self.options.tokens)
-        parts = (self if part.study is self.view.study else replace(self, view=part) for part in self.view.parts())
-        tallies, twos = zip(*(part.partial_document_sums(raters) for part in parts), strict=True)
-        return concatenate_tallies(tallies), np.concatenate(twos)
-
-    def partial_document_sums(self, raters: int) -> tuple[Tally, Floats]:
-        """What `sums` gives for these documents alone; `raters` are the most readers that a unit of any has."""
-        tally = tally_binary_votes(
-            self.labels, self.votes.marked, self.votes.annotators_per_unit, self.grid.bounds, raters
-        )
-        return tally, np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
-
-    @property
-    def tallies(self) -> list[Tally]:
-        """All labels in one."""
-        return [self.document_sums[0]]
+    def tallies(self) -> list[AgreementTally]:
+        """A single tally that has all labels as rows."""
+        if len(self.view.study.documents) > studies.DOCUMENTS_PER_PART:
+            return [self._sums_of_parts[0]]
+        readers = np.repeat(self.votes.readers, np.diff(self.grid.bounds))
+        return [tally_binary_votes(self.labels, self.votes.marked, readers, self.grid.bounds)]
 
     def two_agree_sums(self) -> Floats:
-        """Units marked by two or more, and by any, (documents, rows, 2)."""
-        return self.document_sums[1]
+        """Return the numbers of units marked by at least two annotators and by at least one, (documents, rows, 2)."""
+        if len(self.view.study.documents) > studies.DOCUMENTS_PER_PART:
+            return self._sums_of_parts[1]
+        return np.swapaxes(alphas.two_agree_sums(self.votes), 0, 1)
+
+    @functools.cached_property
+    def _sums_of_parts(self) -> tuple[AgreementTally, Floats]:
+        """Tally and two-agree sums of a large study, computed a few documents at a time to limit memory use."""
+        level = self.options.level
+        raters = max_annotators_per_document(
+            self.view.study, level if level != "item" else "token", self.options.tokens
+        )
+        tallies, twos = [], []
+        for study in self.view.study.iter_parts():
+            part = replace(self, view=replace(self.view, study=study))
+            readers = np.repeat(part.votes.readers, np.diff(part.grid.bounds))
+            tallies.append(tally_binary_votes(self.labels, part.votes.marked, readers, part.grid.bounds, raters))
+            twos.append(part.two_agree_sums())
+        return alphas.concatenate_tallies(tallies), np.concatenate(twos)
 
     @functools.cached_property
     def mark_depths(self) -> pairwise.MarkDepths:
-        """Who marked what, each unit once."""
+        """Marks of each annotation on units; a unit counts once per category."""
         return pairwise.compute_mark_depths(self.view.study, self.grid, self.categories, "union", self.grid_spans)
 
     @functools.cached_property
-    def annotator_overlaps(self) -> pairwise.AnnotatorPairs:
-        """Pairs for F1; all categories, since typed F1 needs them."""
-        labels = [name for name in self.view.categories if name != ANY]
+    def annotator_overlaps(self) -> pairwise.AnnotatorPairSums:
+        """Overlap sums of annotator pairs for F1, with all categories, which typed F1 requires."""
+        labels = [name for name in self.view.categories if name != ANY_LABEL]
         return pairwise.annotator_pair_overlaps(
             pairwise.compute_mark_depths(self.view.study, self.grid, labels, self.options.overlap, self.grid_spans)
         )
 
     @functools.cached_property
-    def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
-        """Pairs for Cohen's kappa."""
+    def annotator_confusions(self) -> list[pairwise.AnnotatorPairSums]:
+        """Confusion counts of annotator pairs for Cohen's kappa."""
         return [pairwise.pairwise_mark_confusions(pairwise.annotator_pair_overlaps(self.mark_depths))]
 
     @functools.cached_property
     def text_gammas(self) -> list[TextGamma]:
-        """Gamma of each text."""
+        """Gamma results of all texts."""
         options = self.options
         return gammas.measure_gamma_of_texts(self.view, options.gamma, options.seed, options.spread, options.watch)
 
     def undefined_reason(self, label: str) -> str:
-        """Why something about a label has no value."""
+        """Return the reason why agreement on a label is undefined."""
         row = self.labels.index(label) if label in self.labels else 0
         is_marked = bool(self.two_agree_sums()[:, row, 1].any())
-        return alphas.undefined_agreement_reason(annotators_per_document(self.view.study), is_marked)
+        return alphas.undefined_agreement_reason(annotators_per_document(self.view.study), is_marked, row > 0)
 
 
 @dataclass(frozen=True)
-class RatingMatrix:
-    """A matrix of ratings: labels of items, or answers."""
+class RatingMatrixSource:
+    """A matrix of ratings: labels of items, or answers to a question."""
 
     view: View
     options: AgreeOptions
@@ -153,40 +150,43 @@ class RatingMatrix:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The rows: the values as they are, then each label against all other values."""
-        return (ANY, *self.categories)
+        """Row names: `any` for all values, then each label against all other values."""
+        return (ANY_LABEL, *self.categories)
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Labels rated apart; answers have none."""
+        """Labels that have their own row; empty for answers."""
         return ()
 
     @functools.cached_property
     def value_counts(self) -> tuple[Floats, Ints]:
-        """Values, and how often each was given to each unit."""
+        """Distinct values, and their counts per unit."""
         return alphas.value_counts_per_unit(self.rated.matrix)
 
     @functools.cached_property
     def category_counts(self) -> Ints:
-        """How often each category was given to each unit, (categories, units)."""
+        """Number of ratings of each category per unit, (categories, units)."""
         counts = [(self.rated.matrix == self.category_code(name)).sum(axis=0) for name in self.categories]
         return np.array(counts, dtype=np.int64).reshape(len(counts), self.rated.matrix.shape[1])
 
     def category_code(self, name: str) -> float:
-        """The number that stands for a name."""
+        """Return the code of a value name."""
         return float(self.rated.names.index(name))
 
     @functools.cached_property
-    def tallies(self) -> list[Tally]:
-        """All values together, then each label against the rest."""
+    def tallies(self) -> list[AgreementTally]:
+        """A tally of all values, followed by one tally per label, which compares the label with all other values."""
         values, counts = self.value_counts
-        whole = tally_value_counts(ANY, values, counts, self.rated.bounds)
+        overall = tally_value_counts(ANY_LABEL, values, counts, self.rated.bounds)
         if not self.categories:
-            return [whole]
-        return [whole, tally_binary_votes(self.categories, self.category_counts, counts.sum(axis=1), self.rated.bounds)]
+            return [overall]
+        return [
+            overall,
+            tally_binary_votes(self.categories, self.category_counts, counts.sum(axis=1), self.rated.bounds),
+        ]
 
     def two_agree_sums(self) -> Floats:
-        """Items marked by two or more, and by any, (documents, rows, 2)."""
+        """Return the numbers of items marked by at least two annotators and by at least one, (documents, rows, 2)."""
         marked = ~np.isnan(self.rated.matrix) & (self.rated.matrix != self.category_code(NO_ERROR))
         k = np.concatenate([marked.sum(axis=0)[None], self.category_counts])
         return np.stack(
@@ -194,68 +194,73 @@ class RatingMatrix:
         )
 
     @functools.cached_property
-    def annotator_confusions(self) -> list[pairwise.AnnotatorPairs]:
-        """Pairs for Cohen's kappa, with all values and with each label against the rest."""
-        whole = [pairwise.pairwise_rating_confusions(self.rated, self.value_counts[0])]
+    def annotator_confusions(self) -> list[pairwise.AnnotatorPairSums]:
+        """Confusion counts of annotator pairs for Cohen's kappa: all values, then each label against all others."""
+        confusions = [pairwise.pairwise_rating_confusions(self.rated, self.value_counts[0])]
         for name in self.categories:
             ratings = (self.rated.matrix == self.category_code(name)).astype(np.float64)
             binary = np.where(np.isnan(self.rated.matrix), np.nan, ratings)
-            whole.append(pairwise.pairwise_rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0])))
-        return whole
+            confusions.append(
+                pairwise.pairwise_rating_confusions(replace(self.rated, matrix=binary), np.array([0.0, 1.0]))
+            )
+        return confusions
 
     def undefined_reason(self, label: str) -> str:
-        """Why something about a label has no value."""
+        """Return the reason why agreement on a label is undefined."""
         values, counts = self.value_counts
         if not len(values):
-            return "nothing was rated"
+            return "no ratings"
         if (counts.sum(axis=1) < 2).all():
-            return "nothing was rated by two annotators"
-        return "only one value was given" if label == ANY else "nobody gave this label, or everybody"
+            return "no unit was rated by two annotators"
+        return (
+            "only one value occurs among the ratings compared"
+            if label == ANY_LABEL
+            else "either none or all of the ratings compared have this label"
+        )
 
 
 @dataclass(frozen=True)
-class ItemLabels(RatingMatrix):
-    """What annotators called the errors that `align` found."""
+class ItemLabels(RatingMatrixSource):
+    """Labels of the items found by `align_marks`."""
 
-    noun: ClassVar[str] = "errors (level item)"
+    noun: ClassVar[str] = "labels of items (level item)"
     options_type: ClassVar[type] = ItemOptions
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """The labels of errors."""
+        """Labels of the view, each of which has its own row; empty without rows per label."""
         return self.view.categories if self.options.by_label else ()
 
 
 @dataclass(frozen=True)
-class AnswerRatings(RatingMatrix):
+class AnswerRatings(RatingMatrixSource):
     """Answers to a question."""
 
     noun: ClassVar[str] = "answers to a question"
     options_type: ClassVar[type] = AlignmentOptions
 
 
-Source = UnitMarks | ItemLabels | AnswerRatings
-SOURCES: tuple[type[Source], ...] = (UnitMarks, ItemLabels, AnswerRatings)
+RatingSource = UnitMarks | ItemLabels | AnswerRatings
+RATING_SOURCES: tuple[type[RatingSource], ...] = (UnitMarks, ItemLabels, AnswerRatings)
 
 
-def rating_source_type(options: AgreeOptions) -> type[Source]:
-    """Which of the sources the options ask for."""
+def rating_source_type(options: AgreeOptions) -> type[RatingSource]:
+    """Return the type of rating source that the options request."""
     if options.question:
         return AnswerRatings
     return ItemLabels if options.level == "item" else UnitMarks
 
 
-def build_rating_source(view: View, options: AgreeOptions) -> Source:
-    """What the measures of one level read."""
+def build_rating_source(view: View, options: AgreeOptions) -> RatingSource:
+    """Build the source of ratings for the requested level or question."""
     if options.boundaries == "union":
         view = widen_overlapping_spans(view)
-    kind = rating_source_type(options)
-    if kind is AnswerRatings:
+    if options.question:
         return AnswerRatings(view, options, _read_answer_ratings(view, options))
-    if kind is ItemLabels:
+    if options.level == "item":
         reject_repairs_with_item_alignment(options.repairs, options.align)
         view = apply_repair_mode(view, options.repairs)
-        return ItemLabels(view, options, item_label_ratings(view, align(view, options.align), options.convention))
+        return ItemLabels(view, options, item_label_ratings(view, align_marks(view, options.align), options.convention))
     return UnitMarks(view, options)
 
 
@@ -266,5 +271,30 @@ def _read_answer_ratings(view: View, options: AgreeOptions) -> UnitRatings:
         case "sentence" | "segment":
             return unit_answer_ratings(view, options.question)
         case "item":
-            return mark_answer_ratings(view, align(view, options.align), options.question)
-    raise FinecombError(f"a question is about a document, sentence, segment or item, not about a {options.level}")
+            return mark_answer_ratings(view, align_marks(view, options.align), options.question)
+    raise FinecombError(f"a question requires level document, sentence, segment or item, found {options.level}")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureResult:
+    """Rows of a measure with their values per draw; the first draw is the study itself."""
+
+    columns: Sequence[Mapping[str, object]]
+    values: Floats
+    """(draws, rows): value of each row per draw."""
+    whys: Sequence[str] = ()
+    """Reasons for undefined rows, if the measure provides them."""
+
+
+def build_tally_measure(
+    statistic: Callable[[AgreementTally, Weights], Floats],
+) -> Callable[[RatingSource, Weights], MeasureResult]:
+    """Build a measure that applies a statistic to each tally of the source and returns one value per tally row."""
+
+    def run(source: RatingSource, weights: Weights) -> MeasureResult:
+        values = [statistic(tally, weights) for tally in source.tallies]
+        return MeasureResult(
+            [{"label": row} for tally in source.tallies for row in tally.rows], np.concatenate(values, axis=1)
+        )
+
+    return run

@@ -1,1 +1,1 @@
-"""Comparisons of systems and tests of human-or-machine studies."""
+"""Comparisons of systems, and tests for human-or-machine studies."""

@@ -1,4 +1,7 @@
-"""Human or machine? Statistics of studies in which readers rate who wrote a text (Clark et al. 2021)."""
+"""Statistics of human-or-machine studies, in which people judge whether a person or a machine wrote a text.
+
+Clark et al. (2021).
+"""
 
 from __future__ import annotations
 
@@ -10,49 +13,48 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-import scipy  # its parts load when first used: start-up stays quick
+import scipy  # submodules are imported on first use, which keeps start-up fast
 from numpy.typing import NDArray
 
 from finecomb.core.design import design_cells
 from finecomb.core.errors import FinecombError, param
-from finecomb.core.estimate import Estimate, Finding, Signature
-from finecomb.core.frames import meta_entry, parse_json_object
-from finecomb.core.results import Findings
+from finecomb.core.frames import group_sort_key, meta_entry, parse_json_object
+from finecomb.core.results import Estimate, Finding, Findings, Signature
+from finecomb.core.study import annotation_rows_with_groups
 from finecomb.statistics.agreement.alpha import alpha_from_coincidences, nominal_distance, ordinal_distance
 from finecomb.statistics.comparisons.system_comparison import add_adjusted_p
 from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
-from finecomb.statistics.inference.classical_tests import anova, cohen_d, t_test, tukey
+from finecomb.statistics.inference.classical_tests import cohen_d, one_sample_t_test, one_way_anova, tukey_hsd
 from finecomb.statistics.inference.permutation_tests import Correction
 from finecomb.statistics.inference.resampling import Sums, estimate_from_sums, ratio_or_nan
-from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, group_sort_key
 from finecomb.statistics.selection.view import View, answer_text_expression
 
-HUMAN = "human"
+HUMAN_AUTHOR = "human"
 Bins = Literal[2, 4]
 Group = dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorshipScale:
-    """What the numbers of the rating mean."""
+    """Question and answer scale of an authorship rating."""
 
     question: str = "rating"
     human: tuple[float, ...] = (1.0, 2.0)
     machine: tuple[float, ...] = (3.0, 4.0)
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """All answers in order, from surely human to surely machine."""
+    def all_answers(self) -> tuple[float, ...]:
+        """All answers in order, from definitely human to definitely machine."""
         return tuple(sorted({*self.human, *self.machine}))
 
     @property
     def confident_answers(self) -> tuple[float, float]:
-        """The two ends: "definitely"."""
-        return self.values[0], self.values[-1]
+        """Lowest and highest answer: definitely human and definitely machine."""
+        return self.all_answers[0], self.all_answers[-1]
 
 
 def authorship_scale(view: View) -> AuthorshipScale:
-    """As the protocol's `meta.truth` says, else 1 and 2 for human, 3 and 4 for machine."""
+    """Return the answer scale in the protocol's `meta.truth` (default: 1 and 2 mean human, 3 and 4 mean machine)."""
     fields: Any = (view.protocol.meta if view.protocol else {}).get("truth")
     if not isinstance(fields, Mapping):
         return AuthorshipScale()
@@ -63,10 +65,10 @@ def authorship_scale(view: View) -> AuthorshipScale:
 def authorship_ratings(
     view: View, by: Sequence[str] = (), scale: AuthorshipScale | None = None, unfinished: bool = False
 ) -> pl.DataFrame:
-    """One row per judgement: annotator, document, model, rating, truth and guess (True is machine), `by`.
+    """Return one row per rating: annotator, document, model, rating, truth, guess, and `by`. True means machine.
 
-    Unrated texts and texts whose author is not known (no `meta.model`) are left out; so are people who left before they
-    had read all texts of their cell, unless `unfinished` asks for them.
+    Unrated texts and texts without a known author (`meta.model`) are left out. So are annotators who left before
+    finishing all texts of their cell, unless `unfinished` is set.
     """
     scale = scale or authorship_scale(view)
     author = view.study.documents.select(pl.col("id").alias("document"), meta_entry("model").alias("author"))
@@ -76,27 +78,29 @@ def authorship_ratings(
     rows = annotation_rows_with_groups(view.study, list(by)).join(answers, on="annotation").join(author, on="document")
     rows = rows.filter(pl.col("rating").is_not_null())
     if rows.is_empty():
-        raise FinecombError(f"there are no ratings: no submitted annotation answers {scale.question!r} with a number")
-    odd = rows.filter(~pl.col("rating").is_in(scale.values))
+        raise FinecombError(f"no submitted annotation answers question {scale.question!r} with a number")
+    odd = rows.filter(~pl.col("rating").is_in(scale.all_answers))
     if len(odd):
-        allowed = ", ".join(f"{value:g}" for value in scale.values)
+        allowed = ", ".join(f"{value:g}" for value in scale.all_answers)
         raise FinecombError(
-            f"annotation {odd['annotation'][0]!r} is rated {odd['rating'][0]:g}; the scale is {allowed}"
+            f"annotation {odd['annotation'][0]!r} has the rating {odd['rating'][0]:g}; use one of {allowed}"
         )
     rows = rows.filter(pl.col("author").is_not_null())
     if rows.is_empty():
-        raise FinecombError("no rated text says who wrote it: document meta `model` is a system's name, or `human`")
+        raise FinecombError(
+            "no rated text names its author; set `meta.model` of documents to the name of a system or to 'human'"
+        )
     if not unfinished:
         rows = rows.filter(~pl.col("annotator").is_in(unfinished_annotators(view)))
         if rows.is_empty():
-            way = f"{param('unfinished')} counts who has read some"
-            raise FinecombError(f"nobody has read all texts of their cell yet; {way}")
-    truth, guess = pl.col("author") != HUMAN, pl.col("rating").is_in(scale.machine)
+            way = f"use {param('unfinished')} to include annotators who rated some of them"
+            raise FinecombError(f"no annotator has finished all texts of their cell; {way}")
+    truth, guess = pl.col("author") != HUMAN_AUTHOR, pl.col("rating").is_in(scale.machine)
     return add_assigned_models(view, rows).with_columns(truth=truth, guess=guess, right=truth == guess)
 
 
 def unfinished_annotators(view: View) -> list[str]:
-    """People in a cell of the study's design who handed in fewer texts than everybody there is to read."""
+    """Return the annotators who submitted fewer texts than their cell of the study's design requires."""
     study = view.source or view.study
     if study.settings.design is None:
         return []
@@ -107,18 +111,18 @@ def unfinished_annotators(view: View) -> list[str]:
 
 
 def unfinished_notes(view: View, unfinished: bool) -> Iterator[str]:
-    """That people who left before the end are not counted, where there are any."""
+    """Yield a note if annotators who left early were excluded."""
     readers = set(unfinished_annotators(view)) & set(view.study.annotations["annotator"])
     if readers and not unfinished:
         people = "1 person" if len(readers) == 1 else f"{len(readers):,} people"
-        yield f"{people} left before reading all texts of their cell and are not counted (--unfinished counts them)"
+        yield f"not counted: {people} who left before finishing all texts of their cell (--unfinished counts them)"
 
 
 def iter_row_groups(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Group, pl.DataFrame]]:
-    """Rows of each combination of `by`, in order.
+    """Yield the ratings of each combination of the columns `by`, in order.
 
-    A group by model is that of the readers who were assigned to it: their ratings of its texts and of human texts. See
-    `add_assigned_models` for what is known about that.
+    A group by model has the ratings of the annotators assigned to that model, on its texts and on human texts. See
+    `add_assigned_models`.
     """
     others = [name for name in by if name != "model"]
     parts = rows.partition_by(others, as_dict=True, maintain_order=True) if others else {(): rows}
@@ -127,46 +131,41 @@ def iter_row_groups(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Gro
         if "model" not in by:
             yield group, parts[key]
             continue
-        for model, part in _iter_model_groups(parts[key]):
-            yield {name: ({**group, "model": model})[name] for name in by}, part
-
-
-def _iter_model_groups(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    for model in sorted(set(rows["author"].to_list()) - {HUMAN}):
-        assigned = pl.col("assigned").list.contains(model)
-        yield model, rows.filter(assigned & pl.col("author").is_in([model, HUMAN]))
+        for model in sorted(set(parts[key]["author"].to_list()) - {HUMAN_AUTHOR}):
+            assigned = pl.col("assigned").list.contains(model) & pl.col("author").is_in([model, HUMAN_AUTHOR])
+            values: Group = {**group, "model": model}
+            yield {name: values[name] for name in by}, parts[key].filter(assigned)
 
 
 def add_assigned_models(view: View, rows: pl.DataFrame) -> pl.DataFrame:
-    """Judgements with `assigned`: the models that their reader was assigned to.
+    """Add the column `assigned`: the models that the annotator of each rating was assigned to.
 
-    The cell of the study's design that they were assigned to says so, by its factor `model` or, in a study without
-    factors, as one of the parts of its name (`gpt3/stories`); also where a reader drew human texts only. Where nothing
-    is known, the models whose texts the reader met are taken, and the only model there is for who met none.
+    The models come from the annotator's cell in the study's design: from its factor `model` or, without factors, from
+    the parts of its name (`gpt3/stories`). This also covers annotators who rated only human texts. Without a cell, the
+    assigned models are those whose texts the annotator rated, or the only model of the study if the annotator rated
+    none.
     """
-    models = sorted(set(rows["author"].to_list()) - {HUMAN})
-    people = view.study.annotators.select("id", "cell", "factors").iter_rows()
-    cells = {id: _cell_models(cell or "", parse_json_object(factors), models) for id, cell, factors in people}
-    met = rows.filter(pl.col("author") != HUMAN).group_by("annotator").agg(pl.col("author").unique().sort())
+    models = sorted(set(rows["author"].to_list()) - {HUMAN_AUTHOR})
+    cells = {}
+    for id, cell, factors in view.study.annotators.select("id", "cell", "factors").iter_rows():
+        facts = parse_json_object(factors)
+        names = {str(facts["model"])} if "model" in facts else set(re.split(r"[\s/|,;+:]+", cell or ""))
+        cells[id] = [model for model in models if model in names]
+    met = rows.filter(pl.col("author") != HUMAN_AUTHOR).group_by("annotator").agg(pl.col("author").unique().sort())
     read = {reader: list(authors) for reader, authors in met.iter_rows()}
     only = models if len(models) == 1 else []
+    # The cell comes first: an annotator who drew only human texts still belongs to a model.
     assigned = [cells.get(reader) or read.get(reader) or only for reader in rows["annotator"]]
     return rows.with_columns(assigned=pl.Series(assigned, dtype=pl.List(pl.String)))
 
 
-def _cell_models(cell: str, factors: Mapping[str, Any], models: Sequence[str]) -> list[str]:
-    """The models that a cell stands for."""
-    names = {str(factors["model"])} if "model" in factors else set(re.split(r"[\s/|,;+:]+", cell))
-    return [model for model in models if model in names]
-
-
 def evaluator_scores(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per evaluator: annotator, right (texts judged rightly), texts, and score, their ratio."""
-    per = rows.group_by("annotator", maintain_order=True).agg(pl.col("right").sum(), texts=pl.len())
-    return per.with_columns(score=pl.col("right") / pl.col("texts"))
+    """Return one row per evaluator: annotator, right (texts judged correctly), texts, and score (right / texts)."""
+    counts = rows.group_by("annotator", maintain_order=True).agg(pl.col("right").sum(), texts=pl.len())
+    return counts.with_columns(score=pl.col("right") / pl.col("texts"))
 
 
-def human_or_machine(
+def human_or_machine_findings(
     view: View,
     by: Sequence[str] = ("model",),
     bins: Bins = 2,
@@ -176,70 +175,53 @@ def human_or_machine(
     seed: int = 0,
     unfinished: bool = False,
 ) -> Findings:
-    """Accuracy, precision, recall and F1 (machine is positive), alpha, % human and % confident of each group.
+    """Compute accuracy, precision, recall, F1 (machine is the positive class), alpha, % human and % confident by group.
 
-    Clark et al. (2021), Tables 1 and 2. Accuracy is the mean of the evaluators' scores with a t interval and a t-test
-    against chance, p corrected over groups. The others have intervals over evaluators, alpha over texts. `bins=4` asks
-    for the (ordinal) alpha of the four answers in place of the nominal one of human or machine.
+    Clark et al. (2021), Tables 1 and 2. Accuracy is the mean score of evaluators, with a t interval and a t-test
+    against chance, whose p is corrected over groups. The interval of alpha resamples texts; those of the other measures
+    resample evaluators. `bins=4` computes the ordinal alpha of the four answers instead of the nominal alpha of human
+    or machine.
     """
     if bins not in (2, 4):
-        raise FinecombError(f"bins are 2 (human or machine) or 4 (the answers as given), not {bins}")
+        raise FinecombError(f"bins must be 2 (human or machine) or 4 (the answers as given), found {bins}")
     scale = authorship_scale(view)
-    findings: list[Finding] = []
     tests: list[Finding] = []
+    other_findings: list[list[Finding]] = []
     judgements = authorship_ratings(view, by, scale, unfinished)
-    _require_human_texts(judgements)
+    # Precision would always be 1.
+    if judgements["truth"].all():
+        example = param("where", """'model in ("human", "gpt3")'""")
+        raise FinecombError(
+            "no rated text was written by a person; when you select a model, also include the human texts, e.g. with "
+            f"{example}, or select annotators by their cell with {param('where', 'cell=...')}"
+        )
     for group, rows in iter_row_groups(judgements, by):
         fields = {**view.fields, "by": "+".join(by) or None, "annotators": rows["annotator"].n_unique()}
         fields |= {"documents": rows["document"].n_unique(), "judgements": len(rows)}
         columns = {**group, "evaluators": rows["annotator"].n_unique(), "judgements": len(rows)}
-        tests.append(_accuracy_finding({"measure": "accuracy", **columns}, rows, chance, fields))
-        findings += _share_findings(columns, rows, scale, fields | {"draws": draws, "seed": seed})
-        findings.append(_alpha_finding(columns, rows, scale, bins, fields | {"draws": draws, "seed": seed}))
+        scores = evaluator_scores(rows)["score"].to_numpy()
+        test = one_sample_t_test(scores, chance, fields={"unit": "evaluator", **fields})
+        columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
+        tests.append(Finding({"measure": "accuracy", **columns, **columns_of_test}, test.estimate))
+        columns |= dict.fromkeys(("statistic", "df", "p", "p_adjusted"))
+        fields |= {"draws": draws, "seed": seed}
+        alpha = _alpha_finding(columns, rows, scale, bins, fields)
+        other_findings.append([*_share_findings(columns, rows, scale, fields), alpha])
     if not tests:
-        raise FinecombError("every rated text was written by a person; there is no machine to tell them from")
-    notes = [*_unassigned_annotator_notes(judgements, by), *unfinished_notes(view, unfinished)]
-    return Findings(_interleave_accuracy_tests(add_adjusted_p(tests, correction), findings), notes)
-
-
-def _unassigned_annotator_notes(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[str]:
-    """Who is in no group by model, since nothing says which model they were assigned to."""
-    lost = rows.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
+        raise FinecombError("every rated text was written by a person; at least one text by a machine is required")
+    notes = []
+    lost = judgements.filter(pl.col("assigned").list.len() == 0)["annotator"].n_unique()
     if "model" in by and lost:
-        readers = "reader met" if lost == 1 else "readers met"
-        yield (
-            f"{lost} {readers} human texts only, and no cell says which model they were assigned to; they are in no row"
-        )
+        readers = "annotator" if lost == 1 else "annotators"
+        notes.append(f"not in any row: {lost} {readers} with only human texts and no cell that names a model")
+    # p is corrected over all groups, so accuracy joins the other measures of its group only here.
+    groups = zip(add_adjusted_p(tests, correction), other_findings, strict=True)
+    rows_in_order = [row for test, others in groups for row in (test, *others)]
+    return Findings(rows_in_order, [*notes, *unfinished_notes(view, unfinished)])
 
 
-def _require_human_texts(rows: pl.DataFrame) -> None:
-    """An error where no text by a person is left: nobody could be told from the machine, and precision would be 1."""
-    if rows["truth"].all():
-        example = param("where", """'model in ("human", "gpt3")'""")
-        raise FinecombError(
-            "no rated text was written by a person, so nothing could be told apart; to choose a model keep the human "
-            f"texts, e.g. {example}, or choose readers by their cell, {param('where', 'cell=...')}"
-        )
-
-
-def _interleave_accuracy_tests(tests: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
-    """Each group's accuracy before the rest of it; columns of the test are empty in the rest."""
-    size = len(others) // len(tests)
-    empty = {"statistic": None, "df": None, "p": None, "p_adjusted": None}
-    rest = [Finding({**other.columns, **empty}, other.estimate) for other in others]
-    return [row for at, test in enumerate(tests) for row in (test, *rest[at * size : (at + 1) * size])]
-
-
-def _accuracy_finding(
-    columns: Mapping[str, object], rows: pl.DataFrame, chance: float, fields: Mapping[str, object]
-) -> Finding:
-    test = t_test(evaluator_scores(rows)["score"].to_numpy(), chance, fields={"unit": "evaluator", **fields})
-    columns_of_test = {name: test.columns[name] for name in ("statistic", "df", "p")}
-    return Finding({**columns, **columns_of_test}, test.estimate)
-
-
-SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
-    # Weights of TP, FP, FN, TN, confident in the numerator and in the denominator.
+SHARE_WEIGHTS_BY_MEASURE: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
+    # Weights of TP, FP, FN, TN and confident answers in the numerator and in the denominator.
     "precision": ((1, 0, 0, 0, 0), (1, 1, 0, 0, 0)),
     "recall": ((1, 0, 0, 0, 0), (1, 0, 1, 0, 0)),
     "f1": ((2, 0, 0, 0, 0), (2, 1, 1, 0, 0)),
@@ -247,30 +229,25 @@ SHARES: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
     "% confident": ((0, 0, 0, 0, 100), (1, 1, 1, 1, 0)),
 }
 UNDEFINED_SHARE_REASONS = {
-    "precision": "nobody answered machine",
+    "precision": "no annotator answered machine",
     "recall": "no text was written by a machine",
-    "f1": "no text was written by a machine, and nobody answered machine",
+    "f1": "no text was written by a machine, and no annotator answered machine",
 }
-
-
-def confusion_counts_per_evaluator(rows: pl.DataFrame, scale: AuthorshipScale | None = None) -> Sums:
-    """TP, FP, FN, TN and confident answers of each evaluator, (evaluators, 5)."""
-    truth, guess = pl.col("truth"), pl.col("guess")
-    per = rows.group_by("annotator", maintain_order=True).agg(
-        tp=(truth & guess).sum(),
-        fp=(~truth & guess).sum(),
-        fn=(truth & ~guess).sum(),
-        tn=(~truth & ~guess).sum(),
-        confident=pl.col("rating").is_in((scale or AuthorshipScale()).confident_answers).sum(),
-    )
-    return per.drop("annotator").to_numpy().astype(np.float64)
 
 
 def _share_findings(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, fields: Mapping[str, object]
 ) -> Iterator[Finding]:
-    sums = confusion_counts_per_evaluator(rows, scale)
-    for name, weights in SHARES.items():
+    truth, guess = pl.col("truth"), pl.col("guess")
+    counts = rows.group_by("annotator", maintain_order=True).agg(
+        tp=(truth & guess).sum(),
+        fp=(~truth & guess).sum(),
+        fn=(truth & ~guess).sum(),
+        tn=(~truth & ~guess).sum(),
+        confident=pl.col("rating").is_in(scale.confident_answers).sum(),
+    )
+    sums = counts.drop("annotator").to_numpy().astype(np.float64)
+    for name, weights in SHARE_WEIGHTS_BY_MEASURE.items():
         above, below = (np.array(weight, dtype=np.float64) for weight in weights)
         signature = Signature.from_fields(statistic=name, unit="evaluator", **fields)
 
@@ -284,14 +261,14 @@ def _share_findings(
 
 
 def _bootstrap_estimate(sums: Sums, statistic: Callable[[Sums], Sums], signature: Signature, why: str) -> Estimate:
-    """Value and interval with the draws and the seed that the signature names."""
+    """Estimate a value with a bootstrap interval, using the draws and seed of the signature."""
     return estimate_from_sums(sums, statistic, int(signature["draws"]), int(signature["seed"]), signature, why)
 
 
-def unit_coincidences(counts: NDArray[np.float64]) -> Sums:
-    """o_ck of each unit from how often it got each value, (units, values) -> (units, values, values).
+def coincidences_per_unit(counts: NDArray[np.float64]) -> Sums:
+    """Return the coincidences o_ck per unit from the counts of values, (units, values) -> (units, values, values).
 
-    Krippendorff (2011): n_uc (n_uk - [c = k]) / (m_u - 1); units with fewer than two values add nothing.
+    Krippendorff (2011): n_uc (n_uk - [c = k]) / (m_u - 1). Units with fewer than two values add nothing.
     """
     m = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
@@ -302,20 +279,22 @@ def _alpha_finding(
     columns: Mapping[str, object], rows: pl.DataFrame, scale: AuthorshipScale, bins: Bins, fields: Mapping[str, object]
 ) -> Finding:
     value = pl.col("guess").cast(pl.Int64) if bins == 2 else pl.col("rating")
-    levels = (0, 1) if bins == 2 else scale.values
-    per = rows.group_by("document", maintain_order=True).agg(
+    levels = (0, 1) if bins == 2 else scale.all_answers
+    counts = rows.group_by("document", maintain_order=True).agg(
         (value == level).sum().alias(str(level)) for level in levels
     )
-    sums = unit_coincidences(per.drop("document").to_numpy().astype(np.float64))
+    sums = coincidences_per_unit(counts.drop("document").to_numpy().astype(np.float64))
     signature = Signature.from_fields(
         statistic="alpha", distance="nominal" if bins == 2 else "ordinal", bins=bins, unit="text", **fields
     )
     why = "no text was rated by two evaluators" if not sums.any() else "all ratings are equal"
-    return Finding({"measure": "alpha", **columns}, alpha_estimate(sums, signature, why, ranked=bins == 4))
+    return Finding(
+        {"measure": "alpha", **columns}, alpha_estimate_from_coincidences(sums, signature, why, ranked=bins == 4)
+    )
 
 
-def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = False) -> Estimate:
-    """Alpha of the coincidences of each unit, (units, values, values), with an interval over units."""
+def alpha_estimate_from_coincidences(sums: Sums, signature: Signature, why: str, ranked: bool = False) -> Estimate:
+    """Estimate alpha from the coincidences per unit, (units, values, values), with an interval over units."""
     values = sums.shape[-1]
     flat = sums.reshape(-1, values * values)
     places, distance = np.arange(values, dtype=np.float64), ordinal_distance if ranked else nominal_distance
@@ -326,38 +305,34 @@ def alpha_estimate(sums: Sums, signature: Signature, why: str, ranked: bool = Fa
     return _bootstrap_estimate(flat, alpha, signature, why)
 
 
-def score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
-    """How many evaluators got 0, 1, ... texts right, as a share with a Wilson interval (Clark et al., appendix A.2)."""
+def evaluator_score_histogram(view: View, by: Sequence[str] = ("model",), unfinished: bool = False) -> Findings:
+    """Estimate the share of evaluators with 0, 1, ... texts right, with Wilson intervals.
+
+    Clark et al. (2021), appendix A.2.
+    """
     findings: list[Finding] = []
     for group, rows in iter_row_groups(authorship_ratings(view, by, unfinished=unfinished), by):
-        per = evaluator_scores(rows)
-        for texts in sorted(per["texts"].unique()):
-            right = per.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
+        scores = evaluator_scores(rows)
+        for texts in sorted(scores["texts"].unique()):
+            right = scores.filter(pl.col("texts") == texts)["right"].to_numpy().astype(np.int64)
             counts = np.bincount(right, minlength=texts + 1)
-            signature = Signature.from_fields(
-                statistic="score-histogram",
-                interval="wilson",
-                **view.fields,
-                by="+".join(by) or None,
-                annotators=len(right),
-            )
+            fields = {**view.fields, "by": "+".join(by) or None, "annotators": len(right)}
+            signature = Signature.from_fields(statistic="score-histogram", interval="wilson", **fields)
             for score, count in enumerate(counts):
                 low, high = scipy.stats.binomtest(int(count), len(right)).proportion_ci(0.95, "wilson")
-                columns = {
-                    "measure": "share of evaluators",
-                    **group,
-                    "score": score,
-                    "of": texts,
-                    "evaluators": int(count),
-                }
+                columns = {"measure": "share of evaluators", **group, "score": score, "of": texts}
+                columns |= {"evaluators": int(count)}
                 findings.append(Finding(columns, Estimate(count / len(right), float(low), float(high), signature)))
     return Findings(findings, unfinished_notes(view, unfinished))
 
 
-def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), unfinished: bool = False) -> Findings:
-    """ANOVA, Tukey's HSD and Cohen's d of evaluators' scores between conditions, domains or models.
+def evaluator_score_tests(
+    view: View, between: str = "condition", by: Sequence[str] = (), unfinished: bool = False
+) -> Findings:
+    """Test evaluators' scores between conditions, domains or models: ANOVA, Tukey's HSD and Cohen's d.
 
-    Clark et al. (2021), 2.4 and 3.2. Within each combination of `by`. An evaluator in two groups has a score in each.
+    Clark et al. (2021), 2.4 and 3.2. Tests are run within each combination of `by`. An evaluator in two groups has one
+    score in each.
     """
     findings: list[Finding] = []
     for group, rows in iter_row_groups(
@@ -368,9 +343,11 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), 
             for part, judgements in iter_row_groups(rows, [between])
         }
         if len(values) < 2:
-            raise FinecombError(f"a comparison needs two groups; by {between} there is only {', '.join(values)!r}")
+            raise FinecombError(
+                f"a comparison requires at least two groups by {between}, found {', '.join(values) or 'none'}"
+            )
         fields = {"unit": "evaluator", "between": between, **view.fields}
-        tests = [anova(values, fields=fields), *tukey(values, fields=fields)]
+        tests = [one_way_anova(values, fields=fields), *tukey_hsd(values, fields=fields)]
         for a, b in itertools.combinations(values, 2):
             d = cohen_d(values[a], values[b], fields=fields)
             tests.append(Finding({**d.columns, "a": a, "b": b}, d.estimate))
@@ -382,35 +359,33 @@ def score_tests(view: View, between: str = "condition", by: Sequence[str] = (), 
     return Findings(findings, unfinished_notes(view, unfinished))
 
 
-# --- one row per group ---------------------------------------------------------------------------------------------
+# --- wide tables ---------------------------------------------------------------------------------------------------
 
 
-def wide_rows(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[dict[str, object]]:
-    """One row per group with a column for each measure; a star where accuracy differs from chance, p corrected.
+def pivot_measures_to_columns(findings: Sequence[Finding], overall: Sequence[Finding] = ()) -> list[dict[str, object]]:
+    """Return one row per group and one column per measure; a star marks accuracies that differ from chance.
 
-    `overall` are the findings of the first column of groups alone: their accuracy stands in the first row of each.
+    P-values are corrected. `overall` are findings grouped by the first column only. Their accuracy is added to the
+    first row of each group.
     """
     rows: dict[tuple[object, ...], dict[str, object]] = {}
     for finding in findings:
         about = {name: cell for name, cell in finding.columns.items() if name not in (*_TEST_COLUMNS, *_SIZE_COLUMNS)}
-        row = rows.setdefault(
-            tuple(about.values()), {**about, **dict.fromkeys(_MEASURE_COLUMNS), **_sample_sizes(finding)}
-        )
+        sizes = {name: finding.columns[name] for name in _SIZE_COLUMNS if name in finding.columns}
+        row = rows.setdefault(tuple(about.values()), {**about, **dict.fromkeys(_MEASURE_COLUMNS), **sizes})
         row[str(finding.columns["measure"])] = _star_if_significant(finding)
-    return _add_overall_accuracy(list(rows.values()), overall)
-
-
-def _add_overall_accuracy(rows: Sequence[dict[str, object]], overall: Sequence[Finding]) -> list[dict[str, object]]:
-    """Rows with the accuracy of all that have the same first column, once for each."""
-    values = {
+    if not overall:
+        return list(rows.values())
+    accuracies = {
         next(cell for name, cell in finding.columns.items() if name != "measure"): _star_if_significant(finding)
         for finding in overall
         if finding.columns["measure"] == "accuracy"
     }
     wide: list[dict[str, object]] = []
-    for row in rows:
-        (name, group), *rest = row.items()
-        wide.append({name: group, "overall": values.pop(group, ""), **dict(rest)} if overall else row)
+    for row in rows.values():
+        (name, group), *other_cells = row.items()
+        # `pop` adds the overall accuracy to the first row of each value only.
+        wide.append({name: group, "overall": accuracies.pop(group, ""), **dict(other_cells)})
     return wide
 
 
@@ -419,11 +394,7 @@ def _star_if_significant(finding: Finding) -> object:
     return f"{value:.3f}{'*' if p < SIGNIFICANCE_LEVEL else ''}" if isinstance(p, float) else value
 
 
-def _sample_sizes(finding: Finding) -> dict[str, object]:
-    return {name: finding.columns[name] for name in _SIZE_COLUMNS if name in finding.columns}
-
-
 _MEASURE_COLUMNS = ("accuracy", "f1", "precision", "recall", "alpha", "% human", "% confident")
-"""Measures of a human-or-machine study in the order in which Clark et al. (2021) print them."""
+"""Measures of a human-or-machine study, in the order of the tables of Clark et al. (2021)."""
 _SIZE_COLUMNS = ("evaluators", "judgements")
 _TEST_COLUMNS = ("measure", "statistic", "df", "p", "p_adjusted")

@@ -1,4 +1,4 @@
-"""The order of systems by what was measured, and which of them is best beyond chance."""
+"""Ranking of systems by a measure, and the systems that are significantly best."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from finecomb.core.estimate import Finding
-from finecomb.statistics.comparisons.system_comparison import compare
-from finecomb.statistics.measures.annotation_measures import MEASURES
-from finecomb.statistics.selection.view import ANY, View
+from finecomb.core.results import Finding
+from finecomb.statistics.comparisons.system_comparison import compare_systems_pairwise
+from finecomb.statistics.measures.annotation_measures import ANNOTATION_MEASURES
+from finecomb.statistics.selection.view import ANY_LABEL, View
 
 SIGNIFICANCE_LEVEL = 0.05
-"""Below this corrected p a difference counts."""
-BEST_RULE = "p < .05 by a permutation test over texts, corrected over pairs by Holm's method"
-"""How it is decided which value is the best."""
-NO_BEST = "no value is lower than all others beyond chance (p < .05, corrected over pairs)"
-FEWER_IS_BETTER = frozenset(
-    {"coverage", "severity-coverage", "count", "score", "rate-1000", "marked-documents", "severity"}
+"""Corrected p-values below this level are significant."""
+BEST_VALUE_RULE = "p < .05 by a permutation test over texts, corrected over pairs by max-t"
+"""Rule that determines the significantly best value, as shown in captions."""
+NO_BEST_VALUE_NOTE = "no value is significantly lower than all others (p < .05, corrected over pairs)"
+LOWER_IS_BETTER_MEASURES = frozenset(
+    {"coverage", "severity-coverage", "count", "score", "rate-100", "rate-1000", "marked-documents", "severity"}
 )
-"""Measures of how much is wrong; of others it cannot be said which value is the best."""
+"""Error measures, for which the lowest value is the best; other measures have no best value."""
 
 
 class BestValue(NamedTuple):
-    """The cell of a table that is better than all others of its measure and label."""
+    """Value that is significantly better than all others for the same measure and label."""
 
     measure: str
     label: str
@@ -31,48 +31,42 @@ class BestValue(NamedTuple):
 
 
 def significantly_lowest_values(view: View, findings: Iterable[Finding], by: str, **options: Any) -> set[BestValue]:
-    """The lowest value of each measure and label, where it differs from that of every other system.
+    """Return the lowest value of each measure and label if it differs significantly from the values of all others.
 
-    The differences are those of `compare` (a permutation test over documents, Holm's correction over the pairs of one
-    measure and label, p < .05), with its `options`. Systems are the values of `by`. Nothing is best where a system has
-    no value, where the lowest value is not alone, or where there are fewer than two systems.
+    Differences are those of `compare_systems_pairwise` with its `options`: a permutation test over clusters of
+    documents, corrected by max-t over the pairs of one measure and label, p < .05. Systems are the values of `by`.
+    There is no best value if a system has no value, if the lowest value is tied, or if there are fewer than two
+    systems.
     """
     cells: dict[tuple[str, str], dict[str, float]] = {}
     for finding in findings:
         name, label, system = (str(finding.columns.get(column)) for column in ("measure", "label", by))
-        if name in FEWER_IS_BETTER and finding.columns.get("level") in ("", "token"):
+        if name in LOWER_IS_BETTER_MEASURES and finding.columns.get("level") in ("", "token"):
             cells.setdefault((name, label), {})[system] = finding.estimate.value
     best: set[BestValue] = set()
     for (name, label), values in cells.items():
         lowest = min(values, key=lambda system: values[system])
         if len(values) > 1 and not any(map(math.isnan, values.values())) and len(set(values.values())) > 1:
-            uses = {option: value for option, value in options.items() if option in MEASURES[name].uses}
-            pairs = compare(view, by, name, [label], **uses)
-            if _is_significantly_lowest(lowest, pairs):
+            uses = {option: value for option, value in options.items() if option in ANNOTATION_MEASURES[name].uses}
+            differences = [
+                (sign * pair.estimate.value, pair.columns["p_adjusted"])
+                for pair in compare_systems_pairwise(view, by, name, [label], **uses)
+                for side, sign in (("a", 1), ("b", -1))
+                if pair.columns[side] == lowest
+            ]
+            if all(value < 0 and isinstance(p, float) and p < SIGNIFICANCE_LEVEL for value, p in differences):
                 best.add(BestValue(name, label, lowest))
     return best
 
 
-def _is_significantly_lowest(system: str, pairs: Iterable[Finding]) -> bool:
-    """Whether a system is lower than each of the others, p corrected."""
-    signs = {"a": 1, "b": -1}
-    for pair in pairs:
-        for side, sign in signs.items():
-            p = pair.columns["p_adjusted"]
-            is_lower = sign * pair.estimate.value < 0 and isinstance(p, float) and p < SIGNIFICANCE_LEVEL
-            if pair.columns[side] == system and not is_lower:
-                return False
-    return True
-
-
 def sort_groups_by_value(findings: Sequence[Finding], by: Sequence[str]) -> list[Finding]:
-    """The findings with groups in the order of their values, lowest first, undefined last.
+    """Sort the groups of findings by value, lowest first and undefined last.
 
-    The value of a group is that of the first measure over all labels; within a group the order stays.
+    A group is sorted by the value of its first measure over all labels. The order within a group is kept.
     """
     values: dict[tuple[object, ...], float] = {}
     for finding in findings:
-        if finding.columns.get("label", ANY) == ANY:
+        if finding.columns.get("label", ANY_LABEL) == ANY_LABEL:
             values.setdefault(_group_key(finding, by), finding.estimate.value)
     measures = list(dict.fromkeys(finding.columns.get("measure") for finding in findings))
 

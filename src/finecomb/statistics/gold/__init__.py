@@ -1,1 +1,1 @@
-"""Gold: annotators merged into one standard, and any judge scored against it."""
+"""Gold standards: merging of annotators into gold, and scoring of judges against gold."""

@@ -1,4 +1,4 @@
-"""Where a judge and gold differ: kinds of error, confusion of labels, every disagreement, and judges compared."""
+"""Disagreements between a judge and gold: types of disagreement, label confusion, cases, and comparison of judges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Finding, Signature
+from finecomb.core.results import Finding, Signature
 from finecomb.statistics.comparisons.system_ranking import SIGNIFICANCE_LEVEL
 from finecomb.statistics.gold.mark_matching import Bools, Floats
 from finecomb.statistics.gold.scores import JudgeComparison, Scores, recall_precision_and_f1
@@ -23,7 +23,7 @@ from finecomb.statistics.inference.resampling import (
     permutation_p_value,
     resampled_document_weights,
 )
-from finecomb.statistics.selection.view import ANY
+from finecomb.statistics.selection.view import ANY_LABEL
 
 PairingType = Literal["right", "label", "boundary", "boundary and label", "other reading", "missed", "extra"]
 PAIRING_TYPES: tuple[PairingType, ...] = (
@@ -37,30 +37,30 @@ PAIRING_TYPES: tuple[PairingType, ...] = (
 )
 MISSED: PairingType = "missed"
 EXTRA: PairingType = "extra"
-_MAX_EXACT_DOCUMENTS = 13  # documents: so many are few enough to look at every arrangement
+_MAX_EXACT_DOCUMENTS = 13  # documents; for so few, all arrangements are enumerated
 
 
 class MarkPairing(NamedTuple):
-    """One gold mark, the judge's mark it was paired with, or either of them alone."""
+    """A gold mark paired with a mark of the judge, or a mark of either side without a partner."""
 
     judge: str
     document: str
     kind: PairingType
     gold: str
-    """The words that gold marks; empty for an extra mark."""
+    """Words marked by gold; empty for an extra mark."""
     gold_label: str
     predicted: str
     predicted_label: str
     gold_mark: str
-    """Ids, for looking further."""
+    """ID of the gold mark; empty for an extra mark."""
     predicted_mark: str
     start: int
-    """Where in the text, for order; -1 for what has no place."""
+    """Start in the text, used for sorting; -1 for marks without a position."""
 
 
 def mark_pairings(judged: JudgeComparison) -> Iterator[MarkPairing]:
-    """Every gold mark and every mark of the judge once, in text order."""
-    order = {id: at for at, id in enumerate(judged.judge.documents)}
+    """Yield each gold mark and each mark of the judge once, in text order."""
+    order = {id: position for position, id in enumerate(judged.judge.documents)}
     yield from sorted(_unsorted_pairings(judged), key=lambda case: (order[case.document], case.start, case.kind))
 
 
@@ -68,14 +68,14 @@ def _unsorted_pairings(judged: JudgeComparison) -> Iterator[MarkPairing]:
     gold, marks = (list(frame.iter_rows(named=True)) for frame in (judged.gold, judged.judge.marks))
     name, matching = judged.judge.name, judged.matching
     paired = set(matching.partner[matching.partner >= 0].tolist())
-    for at, one in enumerate(gold):
-        partner = int(matching.partner[at])
-        other = marks[partner] if partner >= 0 else None
-        kind = _pairing_type(one, other) if other else MISSED
-        kind = "other reading" if partner < 0 and matching.credit[at] else kind
-        yield _build_pairing(name, kind, one, other)
-    for at, mark in enumerate(marks):
-        if at not in paired and not matching.right[at]:
+    for index, gold_mark in enumerate(gold):
+        partner = int(matching.partner[index])
+        judge_mark = marks[partner] if partner >= 0 else None
+        kind = _pairing_type(gold_mark, judge_mark) if judge_mark else MISSED
+        kind = "other reading" if partner < 0 and matching.credit[index] else kind
+        yield _build_pairing(name, kind, gold_mark, judge_mark)
+    for index, mark in enumerate(marks):
+        if index not in paired and not matching.right[index]:
             yield _build_pairing(name, EXTRA, None, mark)
 
 
@@ -101,14 +101,14 @@ def _build_pairing(
 
 
 def disagreement_rows(scores: Scores) -> list[dict[str, object]]:
-    """Every case that is not right, as rows."""
+    """Return all pairings other than `right` as table rows."""
     hidden = {"gold_mark", "predicted_mark", "start"}
     wrong_cases = (case for judged in scores.judged for case in mark_pairings(judged) if case.kind != "right")
     return [{name: value for name, value in case._asdict().items() if name not in hidden} for case in wrong_cases]
 
 
 def pairing_type_table(scores: Scores) -> list[dict[str, object]]:
-    """How many marks are right, wrong in boundary, in label, in both, missed and extra; shares are of gold marks."""
+    """Count marks by type (right, wrong boundary, label or both, missed, extra), with shares of all gold marks."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
         counted = [case.kind for case in mark_pairings(judged)]
@@ -120,12 +120,17 @@ def pairing_type_table(scores: Scores) -> list[dict[str, object]]:
 
 
 def label_confusion_rows(scores: Scores) -> list[dict[str, object]]:
-    """Gold labels in rows, the judge's in columns, over paired marks; the last column and row are missed and extra."""
+    """Return the confusion of gold labels (rows) and judge labels (columns), ending with missed and extra marks."""
     rows: list[dict[str, object]] = []
     for judged in scores.judged:
         judge_cases = list(mark_pairings(judged))
         pairs = pl.DataFrame(
-            {"gold": [c.gold_label or EXTRA for c in judge_cases], "said": [_judge_label(c) for c in judge_cases]}
+            {
+                "gold": [c.gold_label or EXTRA for c in judge_cases],
+                "said": [
+                    (c.gold_label if c.kind == "other reading" else c.predicted_label or MISSED) for c in judge_cases
+                ],
+            }
         )
         counts = {(gold, answer): n for gold, answer, n in pairs.group_by("gold", "said").len().iter_rows()}
         labels = [
@@ -138,28 +143,25 @@ def label_confusion_rows(scores: Scores) -> list[dict[str, object]]:
     return rows
 
 
-def _judge_label(case: MarkPairing) -> str:
-    return case.gold_label if case.kind == "other reading" else case.predicted_label or MISSED
+# --- comparison of judges ----------------------------------------------------------------------------------------
 
 
-# --- judges compared ---------------------------------------------------------------------------------------------
+def compare_judges(scores: Scores, label: str = ANY_LABEL, draws: int = 10_000, seed: int = 0) -> list[Finding]:
+    """Compare recall, precision and F1 of each pair of judges by a paired permutation test over documents.
 
-
-def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: int = 0) -> list[Finding]:
-    """Difference of recall, precision and F1 of every two judges, with a paired permutation test over documents.
-
-    Under the null the two judges could have been swapped on any document. With no more than 13 documents all
-    arrangements are looked at; otherwise p = (1 + hits) / (1 + draws). Documents that count for both are compared.
-    p_adjusted is Holm's over the pairs of judges, for each measure. NaN where a ratio is undefined.
+    Under the null hypothesis, the judges are exchangeable on each document. With at most 13 documents, all arrangements
+    are enumerated; otherwise p = (1 + hits) / (1 + draws). Only documents on which both judges are scored are used.
+    `p_adjusted` is corrected by Holm's method over the pairs of judges, per measure. Results are NaN if a ratio is
+    undefined.
     """
     if len(scores.judged) < 2:
-        raise FinecombError("two judges are needed to compare them; only one was scored")
+        raise FinecombError(f"a comparison requires at least two judges, found {len(scores.judged)}")
     if label not in scores.judged[0].labels:
-        raise FinecombError(f"nobody used the label {label!r}; there are: {', '.join(scores.judged[0].labels)}")
+        raise FinecombError(f"label {label!r} is not used; labels in use: {', '.join(scores.judged[0].labels)}")
     findings = [
         finding
-        for one, other in itertools.combinations(scores.judged, 2)
-        for finding in _compare_two_judges(one, other, label, dict(scores.fields), draws, seed)
+        for first, second in itertools.combinations(scores.judged, 2)
+        for finding in _compare_two_judges(first, second, label, dict(scores.fields), draws, seed)
     ]
     corrected: list[Finding] = []
     for name in ("recall", "precision", "f1"):
@@ -173,9 +175,9 @@ def compare_judges(scores: Scores, label: str = ANY, draws: int = 10_000, seed: 
 
 
 def significantly_best_judges(scores: Scores, draws: int = 10_000, seed: int = 0) -> set[tuple[str, str]]:
-    """Judge and ratio (recall, precision, f1), where it is higher than that of every other judge, labels ignored.
+    """Return each judge and ratio (recall, precision, f1) for which the judge is significantly better than all others.
 
-    By the tests of `compare_judges`, p corrected below .05.
+    Labels are ignored. The tests are those of `compare_judges`, with corrected p below .05.
     """
     beaten: Counter[tuple[str, str]] = Counter()
     for finding in compare_judges(scores, draws=draws, seed=seed):
@@ -193,13 +195,14 @@ def _compare_two_judges(
     rng = np.random.default_rng(seed)
     difference = recall_precision_and_f1(a.sum(axis=0)) - recall_precision_and_f1(b.sum(axis=0))
     exact = len(common) <= _MAX_EXACT_DOCUMENTS
-    null = _permuted_differences(a, b, _swap_patterns(len(common), exact, draws, rng))
+    moved = _swap_patterns(len(common), exact, draws, rng).astype(np.float64) @ (b - a)
+    null = recall_precision_and_f1(a.sum(axis=0) + moved) - recall_precision_and_f1(b.sum(axis=0) - moved)
     weights = resampled_document_weights(len(common), draws, rng)
-    drawn = recall_precision_and_f1(weights @ a) - recall_precision_and_f1(weights @ b)
-    for at, name in enumerate(("recall", "precision", "f1")):
-        value = float(difference[at])
-        why = "undefined for one of the two" if math.isnan(value) else ""
-        p = math.nan if why else permutation_p_value(null[:, at], value, exact)
+    differences_per_draw = recall_precision_and_f1(weights @ a) - recall_precision_and_f1(weights @ b)
+    for index, name in enumerate(("recall", "precision", "f1")):
+        value = float(difference[index])
+        why = "undefined for at least one of the two judges" if math.isnan(value) else ""
+        p = math.nan if why else permutation_p_value(null[:, index], value, exact)
         fields = {
             "statistic": f"{name}-difference",
             "label": label,
@@ -210,24 +213,21 @@ def _compare_two_judges(
         signature = Signature.from_fields(**{**fields, "test": "exact" if exact else "permutation"})
         columns = {"a": one.judge.name, "b": other.judge.name, "measure": name, "label": label, "p": p}
         yield Finding(
-            columns, estimate_with_interval(value, drawn[:, at], signature, why, few_documents_reason(len(common)))
+            columns,
+            estimate_with_interval(
+                value, differences_per_draw[:, index], signature, why, few_documents_reason(len(common))
+            ),
         )
 
 
 def _score_sums_of_documents(judged: JudgeComparison, label: str, documents: list[str]) -> Floats:
-    positions = {id: at for at, id in enumerate(judged.judge.documents)}
+    positions = {id: position for position, id in enumerate(judged.judge.documents)}
     sums: Floats = judged.sums[judged.labels.index(label)][[positions[id] for id in documents]]
     return sums
 
 
 def _swap_patterns(documents: int, exact: bool, draws: int, rng: np.random.Generator) -> Bools:
-    """Which documents are swapped, (arrangements, documents)."""
+    """Return a mask of the documents on which the judges are swapped in each arrangement, (arrangements, documents)."""
     if exact:
         return np.array(list(itertools.product([False, True], repeat=documents)), dtype=bool)
     return rng.random((draws, documents)) < 0.5
-
-
-def _permuted_differences(a: Floats, b: Floats, swap: Bools) -> Floats:
-    """Differences of the ratios when the judges are swapped on some documents, (arrangements, 3)."""
-    moved = swap.astype(np.float64) @ (b - a)
-    return recall_precision_and_f1(a.sum(axis=0) + moved) - recall_precision_and_f1(b.sum(axis=0) - moved)

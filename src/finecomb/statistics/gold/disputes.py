@@ -1,4 +1,4 @@
-"""The disputes of a text for adjudication: marks that are one error, the annotators' opinions, the decisions."""
+"""Disputes of a text for adjudication: marks of the same error, with the decisions about them."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from finecomb.core.frames import parse_spans
 from finecomb.core.records import Mark
 from finecomb.core.span import merge_spans
 from finecomb.statistics.gold.decisions import SETTLING_DECISIONS, Decision
-from finecomb.statistics.gold.gold_merge import SPLIT, gold, normalise_and_cluster_marks
-from finecomb.statistics.selection.view import NO_TYPE, View
+from finecomb.statistics.gold.gold_merge import SPLIT_LABEL, merge_into_gold, normalise_and_cluster_marks
+from finecomb.statistics.selection.view import NO_TYPE_LABEL, View
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
-    """One annotator's mark in a dispute."""
+class DisputedMark:
+    """Mark of one annotator in a dispute."""
 
     annotation: str
     annotator: str
     mark: Mark
-    """After the protocol's rules: trimmed, relabelled, split."""
+    """Mark after the protocol's rules were applied (trimmed, relabelled, split)."""
     origin: str
-    """Id of the mark as it was made, before the rules."""
+    """ID of the original mark, before the protocol's rules were applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """Marks of one text that are one error."""
+    """Marks of one text that refer to the same error."""
 
     key: str
-    """Made of the ids of its marks, so that other marks make another dispute; it stays once it was decided."""
-    opinions: tuple[Opinion, ...]
-    """In text order."""
+    """Key built from the IDs of the marks, so that new marks give a new key. A decided dispute keeps its key."""
+    opinions: tuple[DisputedMark, ...]
+    """Marks of the dispute in text order."""
     readers: int
-    """How many people read the text."""
+    """Number of people who annotated the text."""
     merged: Mark | None = None
-    """The mark that `finecomb gold` merges the opinions into, however many votes they have."""
+    """Mark into which `finecomb gold` would merge the opinions, regardless of the number of votes."""
     agreed: bool = False
-    """Whether everybody, and at least two people, marked the same words with the same label."""
+    """True if all annotators of the text (at least two) marked the same words with the same label."""
 
     @property
     def vote_count(self) -> int:
-        """How many people marked it."""
+        """Number of people who marked the error."""
         return len({opinion.annotator for opinion in self.opinions})
 
     @property
     def text_position(self) -> tuple[int, int]:
-        """Where it comes in the text; what has no place on it comes last."""
+        """Position in the text for sorting; disputes without a position come last."""
         edges = [(s.start, s.end) for opinion in self.opinions for s in opinion.mark.spans if s.part == "text"]
         return min(edges, default=(1 << 60, 0))
 
@@ -61,11 +61,10 @@ class Dispute:
 
 
 def find_disputes(view: View, align: str = "auto") -> dict[str, tuple[Dispute, ...]]:
-    """The disputes of each text of a view that somebody read, in text order.
+    """Return the disputes of each annotated text of a view, in text order.
 
-    Marks are normalised and aligned as `finecomb.statistics.gold.gold_merge.gold` does it. `auto` goes by the marks'
-    `item` in texts
-    where one has an item, and by overlap in others.
+    Marks are normalised and aligned as in `finecomb.statistics.gold.gold_merge.merge_into_gold`. `auto` aligns by the
+    marks' `item` in texts with items, and by overlap in others.
     """
     disputes_by_document: dict[str, tuple[Dispute, ...]] = dict.fromkeys(view.study.documents["id"], ())
     for by, documents in _documents_by_alignment(view, align):
@@ -85,9 +84,9 @@ def _documents_by_alignment(view: View, align: str) -> Iterator[tuple[str, pl.Se
 
 
 def _disputes_for_alignment(view: View, by: str) -> dict[str, tuple[Dispute, ...]]:
-    merge = gold(view, min_votes=1, align=by)
+    merge = merge_into_gold(view, min_votes=1, align=by)
     marks = {
-        mark.id: _restore_missing_label(mark)
+        mark.id: (mark.model_copy(update={"label": None}) if mark.label == NO_TYPE_LABEL else mark)
         for annotation_record in merge.view.study.iter_annotations()
         for mark in annotation_record.marks
     }
@@ -101,28 +100,35 @@ def _disputes_for_alignment(view: View, by: str) -> dict[str, tuple[Dispute, ...
         "document", "label", "readers", "annotation", "annotator", "mark"
     ).iter_rows():
         opinions = tuple(
-            Opinion(annotation, who, marks[id], id if id in given else id.rpartition(".")[0])
+            DisputedMark(annotation, who, marks[id], id if id in given else id.rpartition(".")[0])
             for annotation, who, id in zip(*columns, strict=True)
         )
-        dispute = Dispute(_dispute_key(opinions), opinions, readers, next(merged))
-        named = label != SPLIT and (label != NO_TYPE or unlabelled)
+        dispute = Dispute(
+            hashlib.blake2b(
+                "\0".join(sorted(opinion.mark.id for opinion in opinions)).encode(), digest_size=8
+            ).hexdigest(),
+            opinions,
+            readers,
+            next(merged),
+        )
+        named = label != SPLIT_LABEL and (label != NO_TYPE_LABEL or unlabelled)
         disputes_by_document[document].append(replace(dispute, agreed=named and _is_unanimous(dispute)))
     return {document: tuple(columns) for document, columns in disputes_by_document.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class DisputeCount:
-    """How many disputes a text has."""
+    """Number of disputes of a text."""
 
     disputes: int = 0
     agreed: int = 0
-    """Those on which everybody agrees, see `Dispute.agreed`."""
+    """Number of disputes with full agreement (see `Dispute.agreed`)."""
 
 
 def dispute_count_by_document(view: View, align: str = "auto") -> dict[str, DisputeCount]:
-    """How many disputes each text of a view has: as many as `disputes` gives, without making them.
+    """Count the disputes of each text of a view that `find_disputes` would return, without building records for them.
 
-    For lists of many texts: frames are counted, and a record is made of no mark.
+    This is faster for lists of many texts, since it does not build a record per mark.
     """
     counts = dict.fromkeys(view.study.documents["id"], DisputeCount())
     for by, documents in _documents_by_alignment(view, align):
@@ -139,9 +145,9 @@ def _dispute_counts_for_alignment(view: View, by: str) -> dict[str, DisputeCount
         people=pl.col("annotator").n_unique(), labels=pl.col("label").n_unique(), spans="spans"
     )
     rows = errors.select("cluster", "document", "label", "readers").join(same, on="cluster", how="left")
-    is_named = pl.col("label") != SPLIT
+    is_named = pl.col("label") != SPLIT_LABEL
     if view.protocol is None or not view.protocol.unlabelled:
-        is_named &= pl.col("label") != NO_TYPE
+        is_named &= pl.col("label") != NO_TYPE_LABEL
     by_all = is_named & (pl.col("labels") == 1) & (pl.col("people") == pl.col("readers")) & (pl.col("readers") >= 2)
     agreed = Counter(
         document
@@ -152,52 +158,43 @@ def _dispute_counts_for_alignment(view: View, by: str) -> dict[str, DisputeCount
     return {document: DisputeCount(total, agreed[document]) for document, total in totals}
 
 
-def _restore_missing_label(mark: Mark) -> Mark:
-    """As annotators made it: a view calls the absence of a label by a name."""
-    return mark.model_copy(update={"label": None}) if mark.label == NO_TYPE else mark
-
-
-def _dispute_key(opinions: Iterable[Opinion]) -> str:
-    return hashlib.blake2b(
-        "\0".join(sorted(opinion.mark.id for opinion in opinions)).encode(), digest_size=8
-    ).hexdigest()
-
-
 def _is_unanimous(dispute: Dispute) -> bool:
     same = {(opinion.mark.label, tuple(merge_spans(opinion.mark.spans))) for opinion in dispute.opinions}
     return len(same) == 1 and dispute.vote_count == dispute.readers >= 2
 
 
-# --- what was decided --------------------------------------------------------------------------------------------
+# --- decisions ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DisputeDecision:
-    """A dispute and the decision about it, if there is one."""
+    """Dispute with its decision, if any."""
 
     dispute: Dispute
     decision: Decision | None = None
     later: int = 0
-    """How many opinions came in since then."""
+    """Number of marks added after the decision."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to be said; what was left for discussion is not settled."""
+        """True if the dispute is closed by a decision other than `discuss`."""
         return self.decision is not None and self.decision.what in SETTLING_DECISIONS
 
 
-def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decision]) -> tuple[DisputeDecision, ...]:
-    """Every dispute with its decision, in text order; those that nobody marked come last.
+def pair_disputes_with_decisions(
+    disputed: Sequence[Dispute], decisions: Mapping[str, Decision]
+) -> tuple[DisputeDecision, ...]:
+    """Pair each dispute with its decision, if any, in text order; marks added by adjudicators come last.
 
-    Decided disputes stay as they are, whatever comes in later. A mark belongs to the dispute in whose decision it is
-    listed, or from whose marks it was made (a second pass, an accepted mark). Others aligned with such marks join that
-    dispute, and the rest make disputes of their own.
+    Marks that are submitted later do not change decided disputes. A mark belongs to the dispute whose decision lists
+    it, or to the one whose decision lists the mark that it was made from (in a second pass, or by accepting a mark).
+    Marks aligned with such a mark join the same dispute. All other marks form disputes of their own.
     """
     claims = {id: key for key, decision in decisions.items() for id in decision.readings}
-    joined: dict[str, list[tuple[Dispute, Opinion]]] = {key: [] for key in decisions}
+    joined: dict[str, list[tuple[Dispute, DisputedMark]]] = {key: [] for key in decisions}
     states: list[DisputeDecision] = []
     for dispute in disputed:
-        owners = [_decided_dispute_key(opinion, claims) for opinion in dispute.opinions]
+        owners = [_find_decided_dispute_key(opinion, claims) for opinion in dispute.opinions]
         first = next((owner for owner in owners if owner is not None), None)
         if first is None:
             states.append(DisputeDecision(dispute))
@@ -209,26 +206,30 @@ def dispute_decisions(disputed: Sequence[Dispute], decisions: Mapping[str, Decis
     return tuple(sorted(states, key=lambda state: state.dispute.text_position))
 
 
-def _decided_dispute_key(opinion: Opinion, claims: Mapping[str, str]) -> str | None:
-    """The key of the decided dispute that an opinion belongs to."""
-    piece = opinion.mark.id.removeprefix(opinion.origin)  # of a mark that a rule has split
+def _find_decided_dispute_key(opinion: DisputedMark, claims: Mapping[str, str]) -> str | None:
+    """Return the key of the decided dispute that a mark belongs to, or None."""
+    piece = opinion.mark.id.removeprefix(
+        opinion.origin
+    )  # a mark split by a rule has the ID of the original plus a suffix
     ids = (opinion.mark.id, *(f"{id}{piece}" for id in opinion.mark.made_from))
     return next((claims[id] for id in ids if id in claims), None)
 
 
 def _build_dispute_decision(
-    key: str, decision: Decision, members: Sequence[tuple[Dispute, Opinion]], readers: int
+    key: str, decision: Decision, members: Sequence[tuple[Dispute, DisputedMark]], readers: int
 ) -> DisputeDecision:
     opinions = tuple(opinion for _, opinion in members)
     claimed = dict.fromkeys(decision.readings, key)
-    later = sum(_decided_dispute_key(opinion, claimed) is None for opinion in opinions)
-    whole = members[0][0] if members else Dispute(key, (), readers)
-    same = {opinion.mark.id for opinion in whole.opinions} == {opinion.mark.id for opinion in opinions}
-    return DisputeDecision(replace(whole, key=key, opinions=opinions, agreed=whole.agreed and same), decision, later)
+    later = sum(_find_decided_dispute_key(opinion, claimed) is None for opinion in opinions)
+    dispute = members[0][0] if members else Dispute(key, (), readers)
+    same = {opinion.mark.id for opinion in dispute.opinions} == {opinion.mark.id for opinion in opinions}
+    return DisputeDecision(
+        replace(dispute, key=key, opinions=opinions, agreed=dispute.agreed and same), decision, later
+    )
 
 
 def is_adjudication_finished(decisions: Iterable[DisputeDecision]) -> bool:
-    """Whether the gold of a text can be handed in: every dispute is settled."""
+    """Return True if all disputes of a text are closed, so that its gold can be submitted."""
     return all(decision.is_settled for decision in decisions)
 
 
@@ -236,11 +237,11 @@ def is_adjudication_finished(decisions: Iterable[DisputeDecision]) -> bool:
 
 
 def gold_marks_of_dispute(document: str, dispute: Dispute, chosen: Sequence[Mark]) -> tuple[Mark, ...]:
-    """The marks that gold keeps for a dispute: with ids of their own, votes, and what they were made from.
+    """Return the gold marks of a dispute, with new IDs, votes, and the IDs of the marks that they were made from.
 
-    Where the annotators had no majority for a label, `label_votes` says what they gave.
+    Without a majority label, `label_votes` holds the votes per label.
     """
-    labels = [opinion.mark.label or NO_TYPE for opinion in dispute.opinions]
+    labels = [opinion.mark.label or NO_TYPE_LABEL for opinion in dispute.opinions]
     counts = {label: labels.count(label) for label in dict.fromkeys(labels)}
     split = bool(counts) and 2 * max(counts.values()) <= len(labels)
     provenance = {

@@ -1,4 +1,4 @@
-"""Annotators merged into one gold standard by majority: Thomson and Reiter (2020), section 3.5, for every protocol."""
+"""Merging of annotations into a gold standard by majority, for all protocols (Thomson and Reiter 2020, section 3.5)."""
 
 from __future__ import annotations
 
@@ -13,85 +13,93 @@ import numpy as np
 import polars as pl
 
 from finecomb.core import frames
-from finecomb.core.errors import FinecombError, ParameterError, did_you_mean
-from finecomb.core.estimate import Signature
+from finecomb.core.errors import FinecombError, ParameterError, did_you_mean, param
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotator, Answer, Answers
+from finecomb.core.results import Signature
 from finecomb.core.span import Span, covered_length, covered_token_mask, merge_spans
 from finecomb.core.study import Study
-from finecomb.core.tokens import words
+from finecomb.core.tokens import word_offsets
 from finecomb.statistics.agreement import mark_alignment as alignment
-from finecomb.statistics.agreement.minimal_repairs import Repairs, apply_repair_mode, reject_repairs_with_item_alignment
-from finecomb.statistics.gold.decisions import ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
+from finecomb.statistics.agreement.minimal_repairs import (
+    RepairMode,
+    apply_repair_mode,
+    reject_repairs_with_item_alignment,
+)
+from finecomb.statistics.gold.decisions import MERGED_ERROR_COLUMNS, NO_ADJUDICATION, collect_adjudication
 from finecomb.statistics.gold.mark_normalisation import NormalisationChange, NormalisedView, normalise_marks
-from finecomb.statistics.selection.view import NO_TYPE, View, as_view
+from finecomb.statistics.selection.view import NO_TYPE_LABEL, View, as_view
 
 SpanSize = Literal["widest", "narrowest", "majority", "union"]
 MinVotes = int | Literal["majority"]
 MAJORITY: Literal["majority"] = "majority"
 Row = dict[str, Any]
-GOLD = "gold"
-SPLIT = "split"
-"""What tables print for an error on whose label there is no majority."""
+GOLD_ANNOTATOR_ID = "gold"
+SPLIT_LABEL = "split"
+"""Label shown in tables for an error without a majority label."""
 
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold standard, and all that went into it."""
+    """Gold standard, with the marks and clusters from which it was made."""
 
     study: Study
-    """The texts with one annotator, `gold`."""
+    """Study with the texts and one annotator, `gold`."""
     view: View
-    """What the annotators marked, after the protocol's rules were applied."""
+    """Marks of the annotators after the protocol's rules were applied."""
     clusters: pl.DataFrame
-    """One row per mark, as `align` gives them, with weight: how many readers it stands for."""
+    """One row per mark, as returned by `align_marks`, with its weight: the number of annotators it represents."""
     errors: pl.DataFrame
     """One row per cluster: cluster, document, label (or `split`, `no type`), top (votes for that label), votes,
-    readers, needed (votes that gold asks for), kept, decided (by an adjudicator)."""
+    readers, needed (required votes), kept, decided (by an adjudicator)."""
     changes: tuple[NormalisationChange, ...]
-    """What was normalised and why."""
+    """Changes made by the normalisation rules."""
     align: str
-    """How marks were aligned."""
+    """Alignment method of the marks."""
     signature: Signature
     notes: tuple[str, ...] = ()
 
     @property
     def kept_errors(self) -> pl.DataFrame:
-        """The errors that have enough votes."""
+        """Errors with enough votes to be part of gold."""
         return self.errors.filter("kept")
 
     @property
     def undecided_errors(self) -> pl.DataFrame:
-        """What is left for adjudication: splits, and errors with too few votes."""
-        return self.errors.filter(((pl.col("label") == SPLIT) | ~pl.col("kept")) & ~pl.col("decided"))
+        """Errors left for adjudication: without a majority label or with too few votes."""
+        return self.errors.filter(((pl.col("label") == SPLIT_LABEL) | ~pl.col("kept")) & ~pl.col("decided"))
 
 
-def gold(
+def merge_into_gold(
     study: Study | View,
     min_votes: MinVotes = 2,
     align: str = "auto",
     size: SpanSize = "majority",
     decisions: Study | None = None,
-    repairs: Repairs = "declared",
+    repairs: RepairMode = "declared",
 ) -> Gold:
-    """Merge the annotators of a study: errors that at least `min_votes` of them marked, with the majority's label.
+    """Merge annotators into gold: keep errors marked by at least `min_votes` annotators, with the majority label.
 
-    `majority` asks for more than half of a text's readers, and for two at least. What somebody decided about an error
-    counts instead of votes: decisions are those in `decisions`, or in the study itself unless it is a view.
+    `majority` requires the votes of more than half of a text's annotators, and of at least two. Decisions of
+    adjudicators override votes. They are read from `decisions`, by default from the study itself unless it is a view.
 
-    `align` says which marks are one error, see `finecomb.statistics.agreement.mark_alignment`; `auto` goes by the
-    marks' `item` where the
-    source gives one, else by overlap. Differences of size are removed by the protocol's `trim` and then by `size`: the
-    widest or narrowest mark, the tokens that more than half of those who marked the error have, or all of them. The
-    guidelines that can be checked are applied first, but not to given items, which say already what one error is.
-    With `repairs="smallest"` one mark of a reader and several of another that put the same words right are one error,
-    the smaller set, with the other as its alternative: see `finecomb.statistics.agreement.minimal_repairs`.
-    A label needs more than half of those who marked the error; without one the label is null and `label_votes` says
-    what was given. A text with fewer readers than votes needed gets an annotation set aside, since nothing could pass.
+    `align` determines which marks are the same error, see `finecomb.statistics.agreement.mark_alignment`. `auto` uses
+    the marks' `item` if the source has items, else overlap. Differences in boundaries are removed by the protocol's
+    `trim` and then by `size`: the widest or narrowest mark, the tokens marked by more than half of those who marked the
+    error, or the union. Guidelines that can be checked are applied first, but not to given items, which already define
+    an error. With `repairs="smallest"`, one mark of an annotator and several of another that correct the same words are
+    one error. The smaller set is kept, with the other as its alternative, see
+    `finecomb.statistics.agreement.minimal_repairs`. A label needs the votes of more than half of those who marked the
+    error. Otherwise the label is null and `label_votes` holds the votes. A text with fewer annotators than required
+    votes gets an excluded annotation, since no error could pass.
     """
     view = as_view(study)
     _reject_invalid_merge_options(view, min_votes, size)
-    by = _resolve_alignment(view, align)
+    if align != "auto":
+        by = align
+    else:
+        # Items of the source identify the marks of one error; overlap is only a guess.
+        by = "item" if view.study.marks["item"].null_count() < len(view.study.marks) else "overlap"
     reject_repairs_with_item_alignment(repairs, by)
     normal, clusters, errors = normalise_and_cluster_marks(view, by, min_votes, repairs)
     source = decisions or (study if isinstance(study, Study) else None)
@@ -99,13 +107,15 @@ def gold(
     errors = decided.apply_to_errors(errors)
     fields = {"min_votes": min_votes, "align": by, "size": size, **normal.view.fields}
     annotations = _build_gold_annotations(
-        normal.view, min_votes, decided.texts, Signature.from_fields(statistic=GOLD, **fields)
+        normal.view, min_votes, decided.texts, Signature.from_fields(statistic=GOLD_ANNOTATOR_ID, **fields)
     )
     merger = _MarkMerger(normal, clusters, size)
-    marks = decided.add_gold_marks(merger.build_marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD}")
+    marks = decided.add_gold_marks(
+        merger.build_marks(errors.filter(pl.col("kept") & ~pl.col("decided"))), f"/{GOLD_ANNOTATOR_ID}"
+    )
     changes = (*normal.changes, *merger.resized)
     signature = Signature.from_fields(
-        statistic=GOLD, **fields, annotators=view.study.annotations["annotator"].n_unique()
+        statistic=GOLD_ANNOTATOR_ID, **fields, annotators=view.study.annotations["annotator"].n_unique()
     )
     notes = tuple(_merge_notes(annotations, normal.breaches if by == "item" else 0, min_votes)) + decided.notes
     gold_study = _build_gold_study(view.study, annotations, marks)
@@ -113,57 +123,66 @@ def gold(
 
 
 def normalise_and_cluster_marks(
-    view: View, by: str, min_votes: MinVotes, repairs: Repairs = "declared"
+    view: View, by: str, min_votes: MinVotes, repairs: RepairMode = "declared"
 ) -> tuple[NormalisedView, pl.DataFrame, pl.DataFrame]:
-    """The marks after the protocol's rules, the clusters that are one error, and the errors with their votes.
+    """Apply the protocol's rules to the marks, and return the marks, their clusters, and the errors with votes.
 
-    What `gold` begins with; frames as in `Gold.clusters` and `Gold.errors`, before anybody's decisions.
+    These are the first steps of `merge_into_gold`. The tables are those of `Gold.clusters` and `Gold.errors`, before
+    any decisions of adjudicators.
     """
     normal = normalise_marks(view, guidelines=by != "item")
     normal = replace(normal, view=apply_repair_mode(normal.view, repairs))
-    clusters = _add_vote_weights(alignment.align(normal.view, by), normal.view)
-    return normal, clusters, _tally_error_votes(clusters, normal.view, min_votes)
+    clusters = _add_vote_weights(alignment.align_marks(normal.view, by), normal.view)
+    # One row per cluster with its votes and the label given by more than half of those who marked it
+    readers = normal.view.study.annotations.group_by("document").agg(readers=pl.col("readers").fill_null(1).sum())
+    given = clusters.group_by("cluster", "document", "label", maintain_order=True).agg(top=pl.col("weight").sum())
+    given = given.with_columns(votes=pl.col("top").sum().over("cluster"))
+    best = given.sort("top", descending=True, maintain_order=True).unique("cluster", keep="first", maintain_order=True)
+    majority = pl.when(pl.col("top") * 2 > pl.col("votes")).then("label").otherwise(pl.lit(SPLIT_LABEL))
+    rows = best.with_columns(label=majority).join(readers, on="document", how="left", maintain_order="left")
+    majority_votes = pl.max_horizontal(2, pl.col("readers") // 2 + 1)
+    rows = rows.with_columns(needed=pl.lit(min_votes) if isinstance(min_votes, int) else majority_votes)
+    rows = rows.with_columns(
+        kept=(pl.col("votes") >= pl.col("needed")) & (pl.col("readers") >= pl.col("needed")), decided=pl.lit(False)
+    )
+    return normal, clusters, rows.select(MERGED_ERROR_COLUMNS).sort("cluster")
 
 
 def _reject_invalid_merge_options(view: View, min_votes: MinVotes, size: str) -> None:
     if size not in SPAN_MERGERS:
-        raise FinecombError(f"a size cannot be {size!r}{did_you_mean(size, SPAN_MERGERS)}")
+        raise FinecombError(f"unknown size {size!r}{did_you_mean(size, SPAN_MERGERS)}")
     if isinstance(min_votes, str) and min_votes != MAJORITY:
-        raise FinecombError(f"an error needs a number of votes or `majority`, not {min_votes!r}")
+        raise FinecombError(f"{param('min_votes')} must be a number or 'majority', found {min_votes!r}")
     if isinstance(min_votes, int) and min_votes < 1:
-        raise FinecombError(f"an error needs at least one vote, not {min_votes}")
+        raise FinecombError(f"{param('min_votes')} must be at least 1, found {min_votes}")
     if view.study.annotations.is_empty():
-        _reject_other_protocol(view)
-        raise FinecombError("the study has no annotations to merge")
+        _reject_protocol_without_work(view)
+        raise FinecombError("no submitted annotations to merge; annotate texts first, or change the selection")
     if view.protocol is None:
-        raise FinecombError("the study has no protocol, so nothing says which labels there are")
+        raise FinecombError("the study has no protocol, so its labels are unknown; add the protocol to the study")
 
 
-def _reject_other_protocol(view: View) -> None:
-    """Refuse a protocol under which the study has no annotations, where it has some under another."""
+def _reject_protocol_without_work(view: View) -> None:
+    """Raise an error if the study has annotations, but none under the given protocol."""
     used = sorted(view.source.submitted_work().annotations["protocol"].unique()) if view.source else []
     if used and view.protocol is not None and view.protocol.id not in used:
         raise ParameterError(
-            f"the study's annotations are under {', '.join(used)}, not under {view.protocol.id}",
+            f"the study's annotations use protocol {', '.join(used)}, not {view.protocol.id}",
             parameter="protocol",
             choices=used,
         )
 
 
-def _resolve_alignment(view: View, align: str) -> str:
-    if align != "auto":
-        return align
-    return "item" if view.study.marks["item"].null_count() < len(view.study.marks) else "overlap"
-
-
 def _build_gold_study(source: Study, annotations: pl.DataFrame, marks: pl.DataFrame) -> Study:
-    annotators = frames.build_frame(frames.ANNOTATORS, [frames.annotator_row(Annotator(id=GOLD, kind="gold"))])
-    units = frames.build_frame(frames.UNITS, [])
+    annotators = frames.build_frame(
+        frames.ANNOTATOR_COLUMNS, [frames.annotator_row(Annotator(id=GOLD_ANNOTATOR_ID, kind="gold"))]
+    )
+    units = frames.build_frame(frames.UNIT_COLUMNS, [])
     return Study(source.settings, source.protocols, source.documents, annotators, annotations, units, marks)
 
 
 def required_vote_count(readers: int, min_votes: MinVotes) -> int:
-    """How many of a text's readers must have marked an error; a majority is more than half, and two at least.
+    """Return how many annotators must mark an error; a majority is more than half of a text's annotators, at least two.
 
     >>> [required_vote_count(readers, "majority") for readers in (1, 2, 3, 4, 5)]
     [2, 2, 2, 3, 3]
@@ -174,7 +193,7 @@ def required_vote_count(readers: int, min_votes: MinVotes) -> int:
 def _build_gold_annotations(
     view: View, min_votes: MinVotes, decided: Sequence[str], signature: Signature
 ) -> pl.DataFrame:
-    """Gold's annotations frame: one row for each text that was read; a text `decided` about needs no votes."""
+    """Build gold's annotations, one per annotated text. Texts in `decided` may have fewer annotators than required."""
     assert view.protocol is not None
     work = view.study.annotations.group_by("document").agg(made_from="id", readers=pl.col("readers").fill_null(1).sum())
     order = view.study.documents.select(document="id")
@@ -183,39 +202,42 @@ def _build_gold_annotations(
     for document, ids, readers in texts.iter_rows():
         needed = required_vote_count(readers, min_votes)
         reason = (
-            f"{readers} of the {needed} readers that gold needs" if readers < needed and document not in decided else ""
+            f"{readers} of the {needed} annotators required for gold"
+            if readers < needed and document not in decided
+            else ""
         )
         row = {
-            "id": f"{document}/{GOLD}",
+            "id": f"{document}/{GOLD_ANNOTATOR_ID}",
             "document": document,
-            "annotator": GOLD,
+            "annotator": GOLD_ANNOTATOR_ID,
             "protocol": view.protocol.id,
             "round": 0,
             "phase": "work",
             "status": "excluded" if reason else "submitted",
-            "excluded": frames.json_cell({"by": "finecomb", "reason": reason}) if reason else None,
-            "made_from": frames.list_cell(ids),
-            "meta": frames.json_cell({"gold": str(signature), "readers": readers}),
+            "excluded": frames.encode_json_cell({"by": "finecomb", "reason": reason}) if reason else None,
+            "made_from": frames.encode_list_cell(ids),
+            "meta": frames.encode_json_cell({"gold": str(signature), "readers": readers}),
         }
-        rows.append(tuple(row.get(name) for name in frames.ANNOTATIONS))
-    return frames.build_frame(frames.ANNOTATIONS, rows)
+        rows.append(tuple(row.get(name) for name in frames.ANNOTATION_COLUMNS))
+    return frames.build_frame(frames.ANNOTATION_COLUMNS, rows)
 
 
 def _merge_notes(annotations: pl.DataFrame, breaches: int, min_votes: MinVotes) -> Iterator[str]:
-    least = required_vote_count(1, min_votes)
+    # Under `majority`, only texts with a single annotator fall short of the two required votes.
+    required = required_vote_count(1, min_votes)
     short = annotations.filter(pl.col("excluded").is_not_null())["document"].to_list()
     if short:
         listed = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
-        yield f"{len(short)} texts have fewer than {least} readers and get no gold ({listed})"
+        yield f"{len(short)} texts have fewer than {required} annotators and are excluded from gold ({listed})"
     if breaches:
-        yield f"{breaches} marks do not follow the guidelines; they are kept, since the source says what one error is"
+        yield f"{breaches} marks break the guidelines; they are kept because the source defines the errors"
 
 
 # --- votes -------------------------------------------------------------------------------------------------------
 
 
 def _add_vote_weights(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
-    """How many readers each mark stands for: one, or the votes of pooled readers; a second mark of one reader none."""
+    """Add the number of annotators that each mark represents: 1, the votes of a pooled mark, or 0 if repeated."""
     votes = view.study.marks.select("votes", mark="id")
     kinds = view.study.annotators.select("kind", annotator="id")
     rows = clusters.join(votes, on="mark", how="left", maintain_order="left")
@@ -225,40 +247,24 @@ def _add_vote_weights(clusters: pl.DataFrame, view: View) -> pl.DataFrame:
     return rows.with_columns(weight=weight.cast(pl.Int64)).drop("votes", "kind")
 
 
-def _tally_error_votes(clusters: pl.DataFrame, view: View, min_votes: MinVotes) -> pl.DataFrame:
-    """One row per cluster with its votes, and the label that more than half of those who marked it gave."""
-    readers = view.study.annotations.group_by("document").agg(readers=pl.col("readers").fill_null(1).sum())
-    given = clusters.group_by("cluster", "document", "label", maintain_order=True).agg(top=pl.col("weight").sum())
-    given = given.with_columns(votes=pl.col("top").sum().over("cluster"))
-    best = given.sort("top", descending=True, maintain_order=True).unique("cluster", keep="first", maintain_order=True)
-    majority = pl.when(pl.col("top") * 2 > pl.col("votes")).then("label").otherwise(pl.lit(SPLIT))
-    rows = best.with_columns(label=majority).join(readers, on="document", how="left", maintain_order="left")
-    majority_votes = pl.max_horizontal(2, pl.col("readers") // 2 + 1)
-    rows = rows.with_columns(needed=pl.lit(min_votes) if isinstance(min_votes, int) else majority_votes)
-    rows = rows.with_columns(
-        kept=(pl.col("votes") >= pl.col("needed")) & (pl.col("readers") >= pl.col("needed")), decided=pl.lit(False)
-    )
-    return rows.select(ERROR_COLUMNS).sort("cluster")
-
-
-# --- one mark of many --------------------------------------------------------------------------------------------
+# --- merging the marks of an error -------------------------------------------------------------------------------
 
 
 class _MarkMerger:
-    """Makes the marks of gold; apart from the rest so that what was resized can be told."""
+    """Builder of gold marks that records which marks were resized."""
 
     def __init__(self, normal: NormalisedView, clusters: pl.DataFrame, size: SpanSize) -> None:
         assert normal.view.protocol is not None
         self.protocol, self.origins, self.size = normal.view.protocol, normal.origins, size
-        self.texts = frames.part_texts(normal.view.study.documents)
+        self.texts = frames.text_by_part(normal.view.study.documents)
         self.order = normal.view.study.documents.select(document="id").with_row_index("place")
         columns = clusters.select("mark", "cluster", "weight", "reading_of", "label")
-        marks = normal.view.study.marks.drop("label")  # another reading of an error has the label of the first
+        marks = normal.view.study.marks.drop("label")  # an alternative of an error takes the label of the error
         self.members = columns.join(marks, left_on="mark", right_on="id", maintain_order="left")
         self.resized: list[NormalisationChange] = []
 
     def build_marks(self, errors: pl.DataFrame) -> pl.DataFrame:
-        """Gold's marks frame: one row for each error, text by text."""
+        """Return gold's marks table, one row per error in text order."""
         rows = errors.join(self.order, on="document", how="left", maintain_order="left")
         rows = rows.sort("place", "cluster").with_columns(number=pl.int_range(1, pl.len() + 1).over("document"))
         members = self.members.join(errors.select("cluster"), on="cluster", how="semi", maintain_order="left")
@@ -266,37 +272,39 @@ class _MarkMerger:
         for member in members.iter_rows(named=True):
             groups.setdefault(member["cluster"], []).append(member)
         cells = (self._gold_mark_row(error, groups[error["cluster"]]) for error in rows.iter_rows(named=True))
-        return frames.build_frame(frames.MARKS, [tuple(row.get(name) for name in frames.MARKS) for row in cells])
+        return frames.build_frame(
+            frames.MARK_COLUMNS, [tuple(row.get(name) for name in frames.MARK_COLUMNS) for row in cells]
+        )
 
     def _gold_mark_row(self, error: Row, members: Sequence[Row]) -> Row:
-        """The gold mark of an error, as a row of `MARKS`."""
+        """Return the gold mark of an error as a row of `MARKS`."""
         document = error["document"]
-        label = None if error["label"] in (SPLIT, NO_TYPE) else error["label"]
+        label = None if error["label"] in (SPLIT_LABEL, NO_TYPE_LABEL) else error["label"]
         answers = [frames.parse_answers(member["answers"]) for member in members]
         items = {member["item"] for member in members}
         origins = dict.fromkeys(self.origins.get(member["mark"], member["mark"]) for member in members)
+        sets = [choice for member in members for choice in frames.parse_json_list(member["alternatives"])]
         return {
-            "id": f"{document}/{GOLD}/{error['number']}",
-            "annotation": f"{document}/{GOLD}",
+            "id": f"{document}/{GOLD_ANNOTATOR_ID}/{error['number']}",
+            "annotation": f"{document}/{GOLD_ANNOTATOR_ID}",
             "document": document,
-            "annotator": GOLD,
+            "annotator": GOLD_ANNOTATOR_ID,
             "protocol": self.protocol.id,
             "label": label,
-            "answers": frames.json_cell(merge_answers(answers, self.protocol, label)),
+            "answers": frames.encode_json_cell(merge_answers(answers, self.protocol, label)),
             **_antecedent_cells([member for member in members if member["label"] == label] or members),
             "votes": error["votes"],
-            "label_votes": frames.json_cell(_label_votes(members)) if error["label"] == SPLIT else None,
+            "label_votes": frames.encode_json_cell(_label_votes(members)) if error["label"] == SPLIT_LABEL else None,
             "item": items.pop() if len(items) == 1 else None,
-            "made_from": frames.list_cell(list(origins)),
-            "alternatives": _alternatives_cell(members),
+            "made_from": frames.encode_list_cell(list(origins)),
+            "alternatives": frames.encode_json_cell(
+                tuple({frames.encode_list_cell(choice): choice for choice in sets}.values())
+            ),
             **self._merge_spans(document, members),
         }
 
-    def _part_text(self, document: str, part: str) -> str:
-        return self.texts.get((document, part), "")
-
     def _merge_spans(self, document: str, members: Sequence[Row]) -> Row:
-        """Spans and quotes of the size asked for; every mark of another size is a change."""
+        """Return spans and quotes of the requested size, and record a change for each mark of another size."""
         located = [
             (member, frames.parse_spans(member["spans"]))
             for member in members
@@ -305,7 +313,7 @@ class _MarkMerger:
         if not located:
             return {
                 "spans": "[]",
-                "quotes": frames.list_cell(members[0]["quotes"]),
+                "quotes": frames.encode_list_cell(members[0]["quotes"]),
                 "unlocated": members[0]["unlocated"],
             }
         sizes = [spans for _, spans in located]
@@ -321,37 +329,31 @@ class _MarkMerger:
             if merge_spans(other) != merge_spans(spans):
                 words = (" … ".join(member["quotes"]), " … ".join(quotes))
                 self.resized.append(NormalisationChange(document, member["annotator"], member["mark"], "size", *words))
-        return {"spans": frames.spans_cell(spans), "quotes": frames.list_cell(quotes), "unlocated": ""}
+        return {"spans": frames.encode_spans_cell(spans), "quotes": frames.encode_list_cell(quotes), "unlocated": ""}
 
 
 def _antecedent_cells(members: Sequence[Row]) -> Row:
-    """The earlier words that the first of the marks with any refers to, as cells."""
+    """Return the antecedents of the first mark that has any, as table cells."""
     first = next((member for member in members if member["antecedents"] is not None), None)
     if first is None:
         return {}
-    spans, quotes = (frames.list_cell(first[name]) for name in ("antecedents", "antecedent_quotes"))
+    spans, quotes = (frames.encode_list_cell(first[name]) for name in ("antecedents", "antecedent_quotes"))
     return {"antecedents": spans, "antecedent_quotes": quotes, "antecedent_unlocated": first["antecedent_unlocated"]}
-
-
-def _alternatives_cell(members: Sequence[Row]) -> str | None:
-    """Every alternative of the marks once, as JSON."""
-    sets = [choice for member in members for choice in frames.parse_json_list(member["alternatives"])]
-    return frames.json_cell(tuple({frames.list_cell(choice): choice for choice in sets}.values()))
 
 
 def _label_votes(members: Sequence[Row]) -> dict[str, int]:
     votes: Counter[str] = Counter()
     for member in members:
-        votes[member["label"] or NO_TYPE] += member["weight"]
+        votes[member["label"] or NO_TYPE_LABEL] += member["weight"]
     return dict(votes)
 
 
 def merge_answers(given: Sequence[Answers], protocol: Protocol, label: str | None) -> Answers:
-    """What was answered about one error: words that differ side by side, of anything else the most frequent answer.
+    """Merge the answers about one error: differing texts are joined, other answers take the most frequent value.
 
-    Of answers equally frequent the first counts. Answers to questions that the label does not ask stay behind.
+    In a tie, the first answer is used. Answers to questions that the label does not ask are dropped.
     """
-    questions = {question.name: question for question in protocol.questions_of(label)}
+    questions = {question.name: question for question in protocol.questions_for_label(label)}
     merged: dict[str, Answer] = {}
     for name in dict.fromkeys(name for answers in given for name in answers):
         if name in questions:
@@ -359,12 +361,12 @@ def merge_answers(given: Sequence[Answers], protocol: Protocol, label: str | Non
     return merged
 
 
-# --- sizes -------------------------------------------------------------------------------------------------------
+# --- span sizes --------------------------------------------------------------------------------------------------
 
 Spans = tuple[Span, ...]
 PartTextLookup = Callable[[str], str]
-"""The words of a part of a text by its name."""
-_tokens = functools.lru_cache(maxsize=16)(words)  # the errors of a text come one after another
+"""Function that takes the name of a document part and returns its text."""
+_cached_token_offsets = functools.lru_cache(maxsize=16)(word_offsets)  # the errors of one text are adjacent
 
 
 def _widest_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
@@ -380,10 +382,10 @@ def _union_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTe
 
 
 def _majority_spans(sizes: Sequence[Spans], weights: Sequence[int], text_of: PartTextLookup) -> Spans:
-    """Runs of the tokens that more than half of the marks touch; the widest mark where there is none."""
+    """Return the runs of tokens that more than half of the marks cover, or the widest mark if there is no such run."""
     runs: list[Span] = []
     for part in dict.fromkeys(span.part for spans in sizes for span in spans):
-        offsets = _tokens(text_of(part))
+        offsets = _cached_token_offsets(text_of(part))
         shares = [
             weight * covered_token_mask([span for span in spans if span.part == part], offsets)
             for spans, weight in zip(sizes, weights, strict=True)

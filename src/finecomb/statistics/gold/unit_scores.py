@@ -1,4 +1,4 @@
-"""A detector's scores of sentences against gold: recall at fixed precision, and how far a score is a chance."""
+"""Scores of a detector for sentences, compared with gold: recall at fixed precision, and calibration."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
 from finecomb.core.frames import parse_json_object
-from finecomb.core.span import TEXT
+from finecomb.core.span import TEXT_PART
 from finecomb.core.study import Study
 from finecomb.statistics.gold.gold_and_judges import JudgeMarks
 from finecomb.statistics.gold.scores import Scores
-from finecomb.statistics.selection.view import ANY
+from finecomb.statistics.selection.view import ANY_LABEL
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9)
-BIN_COUNT = 10
+PRECISION_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
+CALIBRATION_BIN_COUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredUnits:
-    """Scores that a judge gave to units of text for one label, and whether gold has an error with it there."""
+    """Scores of a judge for units of text and one label, with a mask of the units where gold has that label."""
 
     judge: str
     label: str
@@ -35,16 +35,16 @@ class ScoredUnits:
 
 
 def recall_at_precision_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
-    """Recall of each label where at least so much of what is over a threshold is right, and that threshold.
+    """Return the recall of each label at thresholds that reach a given precision, and the area under the ROC curve.
 
-    For `any` and for every label with its own score. Recall is NaN where no threshold is that precise. `area` is that
-    under the ROC curve: the chance that a unit with an error scores higher than one without.
+    There is one row for `any` and one for each label with its own scores. Recall is NaN if no threshold reaches the
+    precision. `area` is the probability that a unit with an error scores higher than one without.
     """
     rows: list[dict[str, object]] = []
     for units in _all_scored_units(scores, predicted):
         columns: dict[str, object] = {"judge": units.judge, "label": units.label, "units": len(units.truth)}
         columns |= {"gold": int(units.truth.sum()), "area": area_under_roc_curve(units.scores, units.truth)}
-        for precision in PRECISIONS:
+        for precision in PRECISION_LEVELS:
             threshold = threshold_at_precision(units.scores, units.truth, precision)
             recall = float((units.scores[units.truth] >= threshold).mean()) if units.truth.any() else math.nan
             columns[f"recall at {precision:.1f}"] = recall if math.isfinite(threshold) else math.nan
@@ -53,14 +53,14 @@ def recall_at_precision_table(scores: Scores, predicted: Study) -> list[dict[str
 
 
 def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object]]:
-    """For every tenth of the scale from 0 to 1: units with such a score, their mean score, and how many are errors."""
+    """Return the number of units, mean score and share of errors for each tenth of the scores from 0 to 1."""
     rows: list[dict[str, object]] = []
     for units in _all_scored_units(scores, predicted):
-        place = np.minimum((units.scores * BIN_COUNT).astype(np.int64), BIN_COUNT - 1)
-        for number in range(BIN_COUNT):
+        place = np.minimum((units.scores * CALIBRATION_BIN_COUNT).astype(np.int64), CALIBRATION_BIN_COUNT - 1)
+        for number in range(CALIBRATION_BIN_COUNT):
             inside = place == number
             if inside.any():
-                tenth = f"{number / BIN_COUNT:.1f}-{(number + 1) / BIN_COUNT:.1f}"
+                tenth = f"{number / CALIBRATION_BIN_COUNT:.1f}-{(number + 1) / CALIBRATION_BIN_COUNT:.1f}"
                 rows.append({
                     "judge": units.judge, "label": units.label, "score": tenth, "units": int(inside.sum()),
                     "mean score": float(units.scores[inside].mean()),
@@ -70,21 +70,15 @@ def calibration_table(scores: Scores, predicted: Study) -> list[dict[str, object
 
 
 def _all_scored_units(scores: Scores, predicted: Study) -> Iterator[ScoredUnits]:
-    gold = _gold_spans_by_document(scores.pair.gold)
+    gold: dict[str, list[tuple[int, int, str]]] = {}
+    for document, label, places in scores.pair.gold.select("document", "label", "spans").iter_rows():
+        gold.setdefault(document, []).extend(
+            (place["start"], place["end"], label) for place in places if place["part"] == TEXT_PART
+        )
     units = [unit for judge in scores.pair.judges for unit in _scored_units_of_judge(judge, predicted, gold)]
     if not units:
-        raise FinecombError("nobody gave scores to sentences; `finecomb detect` with a fitted detector does")
+        raise FinecombError("no judge has sentence scores; run `finecomb detect` with a trained detector")
     yield from units
-
-
-def _gold_spans_by_document(marks: pl.DataFrame) -> dict[str, list[tuple[int, int, str]]]:
-    """Start, end and label of gold spans by document."""
-    spans: dict[str, list[tuple[int, int, str]]] = {}
-    for document, label, places in marks.select("document", "label", "spans").iter_rows():
-        spans.setdefault(document, []).extend(
-            (place["start"], place["end"], label) for place in places if place["part"] == TEXT
-        )
-    return spans
 
 
 def _scored_units_of_judge(
@@ -104,15 +98,17 @@ def _scored_units_of_judge(
     labels = list(dict.fromkeys(name for values, _ in rows for name in values))
     if not rows:
         return
-    typed = {label for label in labels if label != ANY}
-    for label in sorted(labels, key=lambda name: (name != ANY, labels.index(name))):
+    typed = {label for label in labels if label != ANY_LABEL}
+    for label in sorted(labels, key=lambda name: (name != ANY_LABEL, labels.index(name))):
         values = np.array([float(values.get(label, 0.0)) for values, _ in rows])
-        truth = [bool(marked & typed if typed else marked) if label == ANY else label in marked for _, marked in rows]
+        truth = [
+            bool(marked & typed if typed else marked) if label == ANY_LABEL else label in marked for _, marked in rows
+        ]
         yield ScoredUnits(judge.name, label, values, np.array(truth, dtype=bool))
 
 
 def area_under_roc_curve(scores: Floats, truth: Bools) -> float:
-    """The chance that a true one ranks above a false one, equals counting half; NaN without both kinds."""
+    """Return the probability that a positive ranks above a negative; ties count half, and a missing class gives NaN."""
     positives, negatives = int(truth.sum()), int((~truth).sum())
     if not positives or not negatives:
         return math.nan
@@ -123,15 +119,16 @@ def area_under_roc_curve(scores: Floats, truth: Bools) -> float:
 
 
 def threshold_at_precision(scores: Floats, truth: Bools, precision: float) -> float:
-    """The lowest score at which so much of what is marked is right; infinity where there is none."""
+    """Return the lowest threshold at which precision is at least the given value, or infinity if there is none."""
     order = np.argsort(-scores, kind="stable")
     shares = np.cumsum(truth[order]) / np.arange(1, len(order) + 1)
+    # A threshold includes all units with an equal score.
     last = np.append(scores[order][1:] < scores[order][:-1], True) if len(order) else np.zeros(0, bool)
     enough = np.flatnonzero((shares >= precision) & last)
     return float(scores[order][enough[-1]]) if len(enough) else math.inf
 
 
 def recall_at_false_positive_rates(scores: Floats, truth: Bools, points: Sequence[float]) -> list[float]:
-    """The share of errors over the threshold where such shares of the others are over it too."""
+    """Return the share of positives above the thresholds with the given false positive rates."""
     thresholds = [np.quantile(scores[~truth], 1 - point) if point else math.inf for point in points]
     return [float((scores[truth] >= threshold).mean()) for threshold in thresholds]

@@ -1,1 +1,1 @@
-"""Intervals, resampling and tests over whole documents."""
+"""Confidence intervals, resampling and significance tests over documents."""

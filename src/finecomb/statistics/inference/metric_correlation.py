@@ -1,4 +1,4 @@
-"""Scalar metrics against people: do their scores rise and fall with human answers, also within one system?"""
+"""Correlation of scalar metrics with human answers, overall and within systems."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-import scipy  # its parts load when first used: start-up stays quick
+import scipy  # submodules load on first use, which keeps start-up fast
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Finding, Signature
 from finecomb.core.frames import meta_entry
+from finecomb.core.results import Finding, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, resampled_positions
 
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 class ScoredDocuments(NamedTuple):
-    """One metric and the people on the same documents, each (..., documents); rows are draws."""
+    """Scores of one metric and of people for the same documents, each (draws, documents)."""
 
     metric: Floats
     human: Floats
@@ -29,19 +29,19 @@ class ScoredDocuments(NamedTuple):
 
 
 def pearson(rows: ScoredDocuments) -> Floats:
-    """Pearson's r of each row; NaN where one side does not vary."""
+    """Compute Pearson's r per row; NaN where the metric or the human scores do not vary."""
     x, y = (side - side.mean(axis=-1, keepdims=True) for side in (rows.metric, rows.human))
     return _cosine(x, y)
 
 
 def spearman(rows: ScoredDocuments) -> Floats:
-    """Pearson's r of ranks, ties sharing their mean rank."""
+    """Compute Spearman's rank correlation per row; ties share their mean rank."""
     ranks = [scipy.stats.rankdata(side, axis=-1).astype(np.float64) for side in (rows.metric, rows.human)]
     return pearson(ScoredDocuments(ranks[0], ranks[1], rows.system))
 
 
 def partial_correlation(rows: ScoredDocuments) -> Floats:
-    """Pearson's r of what is left after each system's own means: partial correlation given the system."""
+    """Compute the partial correlation given the system: Pearson's r of the deviations from each system's mean."""
     return _cosine(*(_centre_by_system(side, rows.system) for side in (rows.metric, rows.human)))
 
 
@@ -51,7 +51,7 @@ def _cosine(x: Floats, y: Floats) -> Floats:
 
 
 def _centre_by_system(values: Floats, system: Ints) -> Floats:
-    """Values minus the mean of their system in the same row."""
+    """Subtract from each value the mean of its system within the same row."""
     draws, systems = len(values), int(system.max(initial=0)) + 1
     cell = (system + systems * np.arange(draws)[:, None]).ravel()
     counts = np.bincount(cell, minlength=draws * systems)
@@ -60,7 +60,7 @@ def _centre_by_system(values: Floats, system: Ints) -> Floats:
     return values - means
 
 
-CORRELATIONS: dict[str, Callable[[ScoredDocuments], Floats]] = {
+CORRELATION_BY_NAME: dict[str, Callable[[ScoredDocuments], Floats]] = {
     "pearson": pearson,
     "spearman": spearman,
     "partial": partial_correlation,
@@ -70,16 +70,17 @@ CORRELATIONS: dict[str, Callable[[ScoredDocuments], Floats]] = {
 def metric_correlations(
     study: Study, question: str, given: str = "model", draws: int = 1000, seed: int = 0
 ) -> list[Finding]:
-    """Correlation of every scalar metric with the answers to `question`, whole, by rank, and given the system.
+    """Compute Pearson, Spearman and partial correlation of every scalar metric with the answers to `question`.
 
-    A metric is an annotator of kind detector whose annotations answer `score`; people's answers to a document are
-    averaged. Documents that lack one of the two are left out (column n). Intervals draw documents again. NaN with fewer
-    than three documents or when one side does not vary. Pagnoni et al. (2021) use the partial correlation for FRANK.
+    A metric is an annotator of kind detector whose annotations answer `score`. Human answers about a document are
+    averaged. Documents without a score or a human answer are excluded (column n). Intervals resample documents. The
+    result is NaN with fewer than three documents, or if the metric or the answers do not vary. Pagnoni et al. (2021)
+    use the partial correlation for FRANK.
     """
     human, scores = _numeric_answers(study, question), _numeric_answers(study, "score")
     if human.is_empty():
         names = study.answers.filter(pl.col("of") == "annotation")["question"].unique().sort().to_list()
-        raise FinecombError(f"nobody answered {question!r} with a number{did_you_mean(question, names)}")
+        raise FinecombError(f"question {question!r} has no numeric answers{did_you_mean(question, names)}")
     means = human.group_by("document").agg(human=pl.col("number").mean())
     systems = study.documents.select(document="id", system=meta_entry(given).fill_null(""))
     rows = scores.join(means, on="document").join(systems, on="document")
@@ -102,16 +103,17 @@ def _metric_findings(
 ) -> Iterator[Finding]:
     n = len(scored)
     system = scored["system"].rank("dense").to_numpy().astype(np.int64) - 1
-    whole = ScoredDocuments(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
+    observed = ScoredDocuments(scored["number"].to_numpy()[None], scored["human"].to_numpy()[None], system[None])
     positions = resampled_positions(n, draws, np.random.default_rng(seed))
-    resampled = ScoredDocuments(*(values[0][positions] for values in whole))
-    for statistic, correlation in CORRELATIONS.items():
+    resampled = ScoredDocuments(*(values[0][positions] for values in observed))
+    for statistic, correlation in CORRELATION_BY_NAME.items():
         signature = Signature.from_fields(
             statistic=f"metric:{statistic}", question=question, given=given if statistic == "partial" else None,
             documents=n, draws=draws, seed=seed,
         )  # fmt: skip
-        value = float(correlation(whole)[0]) if n >= 3 else np.nan
+        value = float(correlation(observed)[0]) if n >= 3 else np.nan
         columns = {"measure": statistic, "metric": name, "n": n}
-        why = "fewer than three documents" if n < 3 else "the metric or the answers do not vary"
+        within = " within systems" if statistic == "partial" else ""
+        why = "fewer than three documents" if n < 3 else f"the metric or the answers do not vary{within}"
         values = correlation(resampled) if len(positions) and not np.isnan(value) else np.zeros(0)
         yield Finding(columns, estimate_with_interval(value, values, signature, why))

@@ -1,1 +1,1 @@
-"""May a judge stand in for people, and what do many cheap judges and a few people say together?"""
+"""Judges compared with people: agreement tests, calibration, and estimates from judges and people together."""

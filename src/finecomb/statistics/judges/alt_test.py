@@ -1,14 +1,14 @@
-r"""The alternative annotator test: is a judge, person by person, at least as close to the others as that person is?
+r"""Alternative annotator test: a leave-one-out comparison of a judge with each person.
 
-Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge". Person $j$ is left out; on each
+Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge". Person $j$ is left out. On each
 item $i$ that $j$ answered, the judge and $j$ are scored against the remaining people. With
-$d_i = 1[S(h_j) \ge S(f)] - 1[S(f) \ge S(h_j)]$ a one-sided t-test asks whether $E(d) < \epsilon$; the judge wins
-against $j$ where that is so after the correction of Benjamini and Yekutieli. The winning rate is the share of people
-against whom it wins, the advantage the mean over people of $P(S(f) \ge S(h_j))$.
+$d_i = 1[S(h_j) \ge S(f)] - 1[S(f) \ge S(h_j)]$, a one-sided t-test checks whether $E(d) < \epsilon$. The judge wins
+against $j$ if the test is significant after the correction of Benjamini and Yekutieli. The winning rate is the share
+of people against whom the judge wins. The advantage is the mean over people of $P(S(f) \ge S(h_j))$.
 
-Two things differ from the authors' program unless `authors=True`: items of one text are not taken for independent
-(`clusters`), and a person whom the judge equals on every item is won against at every epsilon above 0, where the
-authors' p is undefined and counts as a loss.
+Without `authors=True`, two things differ from the authors' program. Items of one text are not treated as independent
+(`clusters`). A judge that equals a person on every item wins at every epsilon above 0, whereas the authors' p-value is
+undefined and counts as a loss.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ import scipy
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Signature
-from finecomb.statistics.inference.resampling import estimate_with_interval, study_and_resample_weights
+from finecomb.core.results import Estimate, Signature
+from finecomb.statistics.inference.resampling import estimate_with_interval, ratio_or_nan, study_and_resample_weights
 from finecomb.statistics.judges.score_rules import Answer, ScoreRule, resolve_score_rule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Item = Any
-"""Whatever names an item: a string, a number, a pair."""
+"""Identifier of an item: any hashable value, e.g. a string, a number or a pair."""
 Answers = Mapping[Item, Answer]
 Clusters = Mapping[Item, Hashable] | Callable[[Item], Hashable]
 
 MIN_ITEMS = 30
 MIN_CLUSTERS = 8
-EQUAL_REASON = "equal, not shown to be better"
+EQUAL_NOT_BETTER_REASON = "equal, not shown to be better"
 
 
 @dataclass(frozen=True, slots=True)
 class PersonResult:
-    """One person against the judge, both measured by the others."""
+    """Result of the alternative annotator test for one person; the other people's answers are the reference."""
 
     person: str
     items: int
-    """Answered by the person, by the judge and by somebody else."""
+    """Number of items answered by the person, the judge and at least one other person."""
     texts: int
-    """Clusters of these items."""
+    """Number of clusters (texts) to which the items belong."""
     advantage: Estimate
-    """How often the judge is at least as close to the others as this person is."""
+    """Share of items on which the judge is at least as close to the other people as this person."""
     disadvantage: float
-    """Mean of d: how much more often the person is at least as close than the judge is."""
+    """Mean of d: share of items on which the person is at least as close to the others, minus the judge's share."""
     p: float
-    """Of the test that the disadvantage is epsilon or more."""
+    """P-value for the null hypothesis that the disadvantage is at least epsilon."""
     wins: bool
-    """Whether the judge wins against this person after the correction for many people."""
+    """True if the judge wins against this person after the correction for multiple tests."""
     why: str = ""
-    """What is particular: no variance, too few items."""
+    """Note on a special case, e.g. no variance; empty otherwise."""
 
     def row(self) -> dict[str, object]:
-        """Flat, for a table."""
+        """Return the result of this person as a flat table row."""
         columns: dict[str, object] = {"person": self.person, "items": self.items, "texts": self.texts}
         columns |= {"advantage": self.advantage.value, "low": self.advantage.low, "high": self.advantage.high}
         return columns | {"disadvantage": self.disadvantage, "p": self.p, "wins": self.wins, "why": self.why}
@@ -69,16 +69,16 @@ class PersonResult:
 
 @dataclass(frozen=True, slots=True)
 class AltTest:
-    """The alternative annotator test of one judge; it passes where it wins against at least half of the people."""
+    """Alternative annotator test of one judge. To pass, the judge must win against at least half of the people."""
 
     people: tuple[PersonResult, ...]
     rate: Estimate
     """Share of people against whom the judge wins."""
     chance: Estimate
-    """Mean over people of how often the judge is at least as close to the others as the person is."""
+    """Mean over people of the share of items on which the judge is at least as close to the others as the person."""
     epsilon: float
     left_out: tuple[tuple[str, str], ...] = ()
-    """People who were not tested, each with the reason."""
+    """People who were not tested, with the reason for each."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -88,130 +88,111 @@ class AltTest:
 
     @property
     def advantage(self) -> float:
-        """Mean over people of how often the judge is at least as close to the others (rho)."""
+        """Mean over people of the share of items on which the judge is at least as close to the others (rho)."""
         return self.chance.value
 
     @property
     def win_count(self) -> int:
-        """How many people the judge wins against."""
+        """Number of people against whom the judge wins."""
         return sum(person.wins for person in self.people)
 
     @property
     def required_win_count(self) -> int:
-        """How many people it must win against."""
+        """Number of people against whom the judge must win to pass."""
         return math.ceil(len(self.people) / 2)
 
     @property
     def passes(self) -> bool:
-        """Whether the judge wins against at least half of the people."""
+        """True if the judge wins against at least half of the people."""
         return self.winning_rate >= 0.5
 
     def rows(self) -> list[dict[str, object]]:
-        """One flat row for each person."""
+        """Return one flat table row per person."""
         return [person.row() for person in self.people]
 
 
-# --- who is compared on what -------------------------------------------------------------------------------------
+# --- comparison of each person with the judge --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PersonComparison:
-    """One person and the judge on the items that both and somebody else answered."""
+    """Comparison of one person and the judge on the items that both and at least one other person answered."""
 
     person: str
     judge: Bools
-    """(items,): whether the judge is at least as close to the others."""
+    """(items,): True where the judge is at least as close to the others as the person."""
     human: Bools
-    """(items,): whether the person is."""
+    """(items,): True where the person is at least as close to the others as the judge."""
     cluster: Ints
-    """(items,): number of the text that each item belongs to."""
+    """(items,): cluster number (text) of each item."""
 
     @property
     def difference(self) -> Floats:
-        """d, (items,): 1 where only the person is at least as close, -1 where only the judge is, else 0."""
+        """d, (items,): 1 where only the person is at least as close, -1 where only the judge is, otherwise 0."""
         return self.human.astype(np.float64) - self.judge
 
 
-def compare_each_person(
+def compare_each_person_with_judge(
     people: Mapping[str, Answers], judge: Answers, score: str | ScoreRule, clusters: Clusters | None = None
 ) -> list[PersonComparison]:
-    """Every person beside the judge, on the items that at least two people and the judge answered."""
+    """Compare each person with the judge on the items answered by the judge and at least two people."""
     rule = resolve_score_rule(score)[1]
-    answered = _answers_by_item(people, judge)
-    text = _cluster_lookup(clusters)
-    numbers: dict[Hashable, int] = {}
-    results = []
-    for person, answers in people.items():
-        items = [item for item in answers if item in answered]
-        scores = [_judge_and_person_scores(item, person, answered[item], judge[item], rule) for item in items]
-        pairs = np.array(scores, dtype=np.float64).reshape(len(items), 2)  # the judge's, the person's
-        cluster = np.array([numbers.setdefault(text(item), len(numbers)) for item in items], dtype=np.int64)
-        results.append(PersonComparison(person, pairs[:, 0] >= pairs[:, 1], pairs[:, 1] >= pairs[:, 0], cluster))
-    return results
-
-
-def _answers_by_item(people: Mapping[str, Answers], judge: Answers) -> dict[Item, dict[str, Answer]]:
-    """What each person answered to each item that the judge and two people answered."""
     answered: dict[Item, dict[str, Answer]] = {}
     for person, answers in people.items():
         for item, answer in answers.items():
             answered.setdefault(item, {})[person] = answer
-    return {item: given for item, given in answered.items() if len(given) >= 2 and item in judge}
-
-
-def _judge_and_person_scores(
-    item: Item, person: str, given: Mapping[str, Answer], answer: Answer, rule: ScoreRule
-) -> tuple[float, float]:
-    others = [other for name, other in given.items() if name != person]
-    return rule(answer, others), rule(given[person], others)
-
-
-def _cluster_lookup(clusters: Clusters | None) -> Callable[[Item], Hashable]:
-    if clusters is None:
-        return lambda item: item
-    if callable(clusters):
-        return clusters
-
-    def find_cluster(item: Item) -> Hashable:
-        if item not in clusters:
-            raise FinecombError(f"clusters do not say which text item {item!r} belongs to")
-        return clusters[item]
-
-    return find_cluster
+    numbers: dict[Hashable, int] = {}
+    results = []
+    for person, answers in people.items():
+        items = [item for item in answers if len(answered[item]) >= 2 and item in judge]
+        scores = np.zeros((len(items), 2))  # columns: judge, person
+        cluster = np.zeros(len(items), dtype=np.int64)
+        for place, item in enumerate(items):
+            others = [answer for name, answer in answered[item].items() if name != person]
+            scores[place] = rule(judge[item], others), rule(answers[item], others)
+            if isinstance(clusters, Mapping) and item not in clusters:
+                raise FinecombError(f"clusters have no entry for item {item!r}; add it")
+            text = item if clusters is None else clusters(item) if callable(clusters) else clusters[item]
+            cluster[place] = numbers.setdefault(text, len(numbers))
+        results.append(PersonComparison(person, scores[:, 0] >= scores[:, 1], scores[:, 1] >= scores[:, 0], cluster))
+    return results
 
 
 # --- the test ----------------------------------------------------------------------------------------------------
 
 
-def disadvantage_p_values(sums: Floats, sizes: Floats, epsilon: float, weights: Floats | None = None) -> Floats:
-    """P-values of the one-sided t-test that the mean of d is epsilon or more, (draws,).
+def cluster_t_test_p_values(sums: Floats, sizes: Floats, epsilon: float, weights: Floats | None = None) -> Floats:
+    """Return the p-values of one-sided t-tests, (draws,); the null hypothesis is a mean of d of at least epsilon.
 
-    `sums` and `sizes`, (clusters,), are the sum of d and the number of items of each cluster; `weights`, (draws,
-    clusters), say how often each comes up. The mean is a ratio of sums, its variance that between clusters. Where
-    nothing varies, 0 when the mean is below epsilon and 1 otherwise.
+    `sums` and `sizes`, (clusters,), are the sum of d and the number of items in each cluster. `weights`, (draws,
+    clusters), are the resampling weights. The mean is a ratio of sums with the variance between clusters. Without
+    variance, p is 0 if the mean is below epsilon and 1 otherwise.
     """
     weights = np.ones((1, len(sums))) if weights is None else weights
     total, count = weights @ sums, weights @ sizes
     mean = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-    # sum over clusters of (sum d - mean * size)^2, opened up so that draws need no loop
+    # sum over clusters of (sum d - mean * size)^2, expanded so that all draws are one matrix product
     squares = weights @ sums**2 - 2 * mean * (weights @ (sums * sizes)) + mean**2 * (weights @ sizes**2)
     groups = weights.sum(axis=1)
+    # Rounding can make the sum of squares slightly negative.
     error = np.sqrt(np.maximum(squares, 0) * groups / np.maximum(groups - 1, 1)) / np.maximum(count, 1)
-    flat = error < 1e-12
-    t = np.divide(mean - epsilon, error, out=np.zeros_like(mean), where=~flat)
+    has_no_variance = error < 1e-12
+    t = np.divide(mean - epsilon, error, out=np.zeros_like(mean), where=~has_no_variance)
+    # The test is on clusters, so the degrees of freedom are those of clusters, not of items.
     p = scipy.special.stdtr(np.maximum(groups - 1, 1), t)
-    return np.asarray(np.where(flat, np.where(mean < epsilon, 0.0, 1.0), p), dtype=np.float64)
+    return np.asarray(np.where(has_no_variance, np.where(mean < epsilon, 0.0, 1.0), p), dtype=np.float64)
 
 
 def benjamini_yekutieli(p: Floats, q: float = 0.05) -> Bools:
-    """Which hypotheses the procedure of Benjamini and Yekutieli (2001) rejects, for p-values of shape (..., tests).
+    """Return a mask of the hypotheses rejected by the procedure of Benjamini and Yekutieli (2001), (..., tests).
 
-    NaN is never rejected and still counts as a test.
+    A p-value of NaN is never rejected but counts as a test.
     """
     tests = p.shape[-1]
     steps = np.arange(1, tests + 1)
+    # The harmonic sum allows for dependent tests: all people are compared with the same judge on shared items.
     bounds = q * steps / (tests * (1 / steps).sum())
-    order = np.argsort(p, axis=-1)  # NaN last
+    order = np.argsort(p, axis=-1)  # NaN sorts last
     below = np.take_along_axis(p, order, axis=-1) <= bounds
     last = np.where(below.any(axis=-1), tests - np.argmax(below[..., ::-1], axis=-1), 0)
     ranks = np.argsort(order, axis=-1)
@@ -231,13 +212,14 @@ def alt_test(
     draws: int = 1000,
     seed: int = 0,
 ) -> AltTest:
-    """The alternative annotator test of a judge against people, for answers or for marks.
+    """Run the alternative annotator test of a judge against people, for answers or for marks.
 
-    `people` is {person: {item: answer}}, `judge` {item: answer}. `score` is `accuracy`, `rmse`, `char-f1` or `typed-f1`
-    (answers are then lists of marks, (start, end) or (start, end, label)), or a function of an answer and the others'
-    answers. `clusters` says which text an item belongs to, as a mapping or a function; without it every item is its
-    own. `epsilon` is how much worse the judge may be in exchange for being cheap. A person needs `least_items` items:
-    30, or, with ours, items of at least 8 texts when there are fewer than 30 texts at all. Intervals draw texts again.
+    `people` is {person: {item: answer}} and `judge` is {item: answer}. `score` is `accuracy`, `rmse`, `char-f1` or
+    `typed-f1`, or a function of an answer and the answers of the others. For the F1 scores, answers are lists of marks,
+    (start, end) or (start, end, label). `clusters` maps an item to its text, as a mapping or a function. Without it,
+    each item is its own cluster. `epsilon` is the margin by which the judge may be worse than a person, since it is
+    cheaper. A person needs `min_items` items, by default 30. Unless `authors` is set, items from 8 texts suffice if all
+    people together annotated fewer than 30 texts. Intervals resample texts.
 
     >>> people = {name: {item: item % 2 for item in range(40)} for name in "abc"}
     >>> result = alt_test(people, {item: item % 2 for item in range(40)}, epsilon=0.1)
@@ -245,123 +227,91 @@ def alt_test(
     (1.0, 1.0)
     """
     if authors and clusters is not None:
-        raise FinecombError("the authors' test knows no clusters; leave out clusters, or authors=True")
+        raise FinecombError("authors=True and clusters cannot be used together; omit one of them")
     if epsilon < 0 or epsilon >= 1:
-        raise FinecombError(f"epsilon is a share from 0 up to 1, not {epsilon:g}")
+        raise FinecombError(f"epsilon must be at least 0 and less than 1, found {epsilon:g}")
     if len(people) < 2:
-        raise FinecombError("one person only: the test compares each person with the others, so it needs two or more")
-    every = compare_each_person(people, judge, score, clusters)
-    if not any(len(contest.judge) for contest in every):
-        raise FinecombError("people and judge share no item that two people answered, so nothing can be compared")
-    least = MIN_ITEMS if authors else min_items
-    tested, left_out = _select_testable_people(every, least)
+        raise FinecombError(f"the alternative annotator test requires at least two people, found {len(people)}")
+    comparisons = compare_each_person_with_judge(people, judge, score, clusters)
+    if not any(len(contest.judge) for contest in comparisons):
+        raise FinecombError(
+            "no item was answered by the judge and at least two people; collect answers from both to the same items"
+        )
+    # The published test has a fixed minimum.
+    required_items = MIN_ITEMS if authors else min_items
+    tested, left_out = _select_testable_people(comparisons, required_items)
     fields = {"statistic": "alt-test", "score": resolve_score_rule(score)[0], "epsilon": epsilon, "q": q}
     fields |= {"authors": authors or None, "people": len(tested), "draws": draws, "seed": seed}
     if authors:
-        return _authors_alt_test(tested, left_out, epsilon, q, Signature.from_fields(**fields))
-    return _clustered_alt_test(
-        tested, left_out, epsilon, q, draws, seed, Signature.from_fields(**fields), _weak_evidence_notes(tested, judge)
-    )
+        return _alt_test_as_published(tested, left_out, epsilon, q, Signature.from_fields(**fields))
+    notes = []
+    texts = len(np.unique(np.concatenate([contest.cluster for contest in tested])))
+    if texts < MIN_ITEMS:
+        notes.append(
+            f"only {texts} texts were tested, so small differences between judge and people cannot be detected"
+        )
+    if len({str(answer) for answer in judge.values()}) == 1:
+        notes.append("the judge gives the same answer to every item")
+    return _clustered_alt_test(tested, left_out, epsilon, q, draws, seed, Signature.from_fields(**fields), notes)
 
 
 def _select_testable_people(
     every: Sequence[PersonComparison], min_items: int | None
 ) -> tuple[list[PersonComparison], list[tuple[str, str]]]:
-    """People with enough items, and why the others are left out."""
-    least_items = MIN_ITEMS if min_items is None else min_items
+    """Return the people with enough items, and the reasons for leaving out the others."""
     texts = len(np.unique(np.concatenate([contest.cluster for contest in every])))
+    # With fewer than 30 texts in the study, a person needs 8 texts instead of 30 items.
     by_text = min_items is None and texts < MIN_ITEMS
-    reasons = [_too_few_items_reason(contest, least_items, by_text) for contest in every]
-    tested = [contest for contest, reason in zip(every, reasons, strict=True) if not reason]
-    left_out = [(contest.person, reason) for contest, reason in zip(every, reasons, strict=True) if reason]
+    required = MIN_CLUSTERS if by_text else MIN_ITEMS if min_items is None else min_items
+    tested, left_out = [], []
+    for contest in every:
+        found = len(np.unique(contest.cluster)) if by_text else len(contest.judge)
+        if found >= required:
+            tested.append(contest)
+            continue
+        needed = f"at least {required} {'texts' if by_text else 'items'}"
+        reason = f"{needed} shared with the judge and another person are needed, found {found}"
+        left_out.append((contest.person, reason))
     if not tested:
-        raise FinecombError(f"nobody can be tested: {left_out[0][0]} has {left_out[0][1]}, the others likewise")
+        person, reason = left_out[0]
+        raise FinecombError(
+            f"no person can be tested: for {person}, {reason}; collect more human answers to the judge's items"
+        )
     return tested, left_out
 
 
-def _too_few_items_reason(contest: PersonComparison, min_items: int, by_text: bool) -> str:
-    items, texts = len(contest.judge), len(np.unique(contest.cluster))
-    if by_text:
-        few = texts < MIN_CLUSTERS
-        return f"{texts} doubly judged texts, fewer than {MIN_CLUSTERS}" if few else ""
-    return f"{items} items, fewer than {min_items}" if items < min_items else ""
-
-
-def _weak_evidence_notes(tested: Sequence[PersonComparison], judge: Answers) -> tuple[str, ...]:
-    texts = len(np.unique(np.concatenate([contest.cluster for contest in tested])))
-    notes = []
-    if texts < MIN_ITEMS:
-        notes.append(f"{texts} texts are few: a judge a little worse than people looks like one that is not")
-    try:
-        constant = len({str(answer) for answer in judge.values()}) == 1
-    except TypeError:
-        constant = False
-    if constant:
-        notes.append("the judge gives the same answer to every item")
-    return tuple(notes)
-
-
-def _authors_alt_test(
+def _alt_test_as_published(
     tested: Sequence[PersonComparison],
     left_out: Sequence[tuple[str, str]],
     epsilon: float,
     q: float,
     signature: Signature,
 ) -> AltTest:
-    """As the authors' program computes it: items independent, an undefined p is not rejected, no intervals."""
-    p = np.array([_item_t_test_p_value(contest.difference, epsilon) for contest in tested])
+    """Run the test as the authors' program does: items are independent, undefined p is a loss, no intervals."""
+    p = np.full(len(tested), np.nan)
+    for index, contest in enumerate(tested):
+        difference = contest.difference
+        spread = difference.std(ddof=1)
+        if spread > 0:
+            t = (difference.mean() - epsilon) / (spread / math.sqrt(len(difference)))
+            p[index] = scipy.special.stdtr(len(difference) - 1, t)
     wins = benjamini_yekutieli(p, q)
     shares = [float(contest.judge.mean()) for contest in tested]
     results = [
         PersonResult(
             contest.person, len(contest.judge), len(contest.judge), _estimate_without_interval(share, signature),
-            float(contest.difference.mean()), float(p[at]), bool(wins[at]),
-            "no variance: p is undefined" if math.isnan(p[at]) else "",
+            float(contest.difference.mean()), float(p[index]), bool(wins[index]),
+            "p is undefined: no variance" if math.isnan(p[index]) else "",
         )
-        for at, (contest, share) in enumerate(zip(tested, shares, strict=True))
+        for index, (contest, share) in enumerate(zip(tested, shares, strict=True))
     ]  # fmt: skip
-    rate, chance = (
-        _estimate_without_interval(float(wins.mean()), signature),
-        _estimate_without_interval(float(np.mean(shares)), signature),
-    )
+    rate = _estimate_without_interval(float(wins.mean()), signature)
+    chance = _estimate_without_interval(float(np.mean(shares)), signature)
     return AltTest(tuple(results), rate, chance, epsilon, tuple(left_out))
 
 
 def _estimate_without_interval(value: float, signature: Signature) -> Estimate:
     return Estimate(value, math.nan, math.nan, signature)
-
-
-def _item_t_test_p_value(difference: Floats, epsilon: float) -> float:
-    """The one-sided t-test over items; NaN without variance."""
-    spread = difference.std(ddof=1)
-    if not spread > 0:
-        return math.nan
-    t = (difference.mean() - epsilon) / (spread / math.sqrt(len(difference)))
-    return float(scipy.special.stdtr(len(difference) - 1, t))
-
-
-@dataclass(frozen=True, slots=True)
-class _ClusterSums:
-    """Sums of every contest by text, (people, texts): of d, of the judge's indicator, and the number of items."""
-
-    difference: Floats
-    judge: Floats
-    items: Floats
-
-
-def _cluster_sums(tested: Sequence[PersonComparison]) -> _ClusterSums:
-    texts = np.unique(np.concatenate([contest.cluster for contest in tested]))
-    places = [np.searchsorted(texts, contest.cluster) for contest in tested]
-
-    def sum_by_text(values: Sequence[Floats]) -> Floats:
-        rows = [np.bincount(at, column, len(texts)) for at, column in zip(places, values, strict=True)]
-        return np.array(rows, dtype=np.float64)
-
-    return _ClusterSums(
-        sum_by_text([contest.difference for contest in tested]),
-        sum_by_text([contest.judge.astype(np.float64) for contest in tested]),
-        sum_by_text([np.ones(len(contest.judge)) for contest in tested]),
-    )
 
 
 def _clustered_alt_test(
@@ -372,60 +322,40 @@ def _clustered_alt_test(
     draws: int,
     seed: int,
     signature: Signature,
-    notes: tuple[str, ...],
+    notes: Sequence[str],
 ) -> AltTest:
-    sums = _cluster_sums(tested)
-    weights = study_and_resample_weights(sums.items.shape[1], draws, seed)
-    p = _p_values_per_draw(sums, epsilon, weights)  # (1 + draws, people)
-    wins = benjamini_yekutieli(p, q)
-    shares = _advantage_shares(sums, weights)
-    people = tuple(
-        _person_result(
-            contest, sums, at, p[0, at], bool(wins[0, at]), _estimate_from_draws(shares[:, at], signature), epsilon
-        )
-        for at, contest in enumerate(tested)
-    )
-    rate, chance = (
-        _estimate_from_draws(wins.mean(axis=1), signature),
-        _estimate_from_draws(_mean_of_finite(shares), signature),
-    )
-    return AltTest(people, rate, chance, epsilon, tuple(left_out), notes)
-
-
-def _p_values_per_draw(sums: _ClusterSums, epsilon: float, weights: Floats) -> Floats:
-    """P-values of every draw and person; only the texts that a person answered count for that person."""
-    columns = []
-    for difference, items in zip(sums.difference, sums.items, strict=True):
+    """Run the test with the variance between texts, and compute intervals by resampling texts."""
+    texts = np.unique(np.concatenate([contest.cluster for contest in tested]))
+    weights = study_and_resample_weights(len(texts), draws, seed)
+    p, shares = np.zeros((2, len(weights), len(tested)))  # (1 + draws, people) each
+    for index, contest in enumerate(tested):
+        positions = np.searchsorted(texts, contest.cluster)
+        sums: list[Floats] = [
+            np.bincount(positions, column, len(texts)).astype(np.float64)
+            for column in (contest.difference, contest.judge, np.ones(len(positions)))
+        ]
+        difference, judge, items = sums
+        # Resampled texts that the person did not answer must not add degrees of freedom.
         read = items > 0
-        columns.append(disadvantage_p_values(difference[read], items[read], epsilon, weights[:, read]))
-    return np.stack(columns, axis=1)
-
-
-def _advantage_shares(sums: _ClusterSums, weights: Floats) -> Floats:
-    """How often the judge is at least as close, (draws, people); NaN where a draw has none of a person's texts."""
-    top, bottom = weights @ sums.judge.T, weights @ sums.items.T
-    shares: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
-    return shares
-
-
-def _mean_of_finite(values: Floats) -> Floats:
-    defined = np.isfinite(values)
-    return np.asarray(np.where(defined, values, 0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1), dtype=np.float64)
+        p[:, index] = cluster_t_test_p_values(difference[read], items[read], epsilon, weights[:, read])
+        shares[:, index] = ratio_or_nan(weights @ judge, weights @ items)
+    wins = benjamini_yekutieli(p, q)
+    people = []
+    for index, contest in enumerate(tested):
+        difference = contest.difference
+        # At epsilon 0, a judge equal to the person is not better, so it does not win.
+        equal = "equal on every item" if epsilon else EQUAL_NOT_BETTER_REASON
+        people.append(PersonResult(
+            contest.person, len(difference), len(np.unique(contest.cluster)),
+            _estimate_from_draws(shares[:, index], signature), float(difference.mean()), float(p[0, index]),
+            bool(wins[0, index]), "" if difference.any() else equal,
+        ))  # fmt: skip
+    defined = np.isfinite(shares)
+    chance: Floats = np.where(defined, shares, 0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)
+    rate = _estimate_from_draws(wins.mean(axis=1), signature)
+    return AltTest(tuple(people), rate, _estimate_from_draws(chance, signature), epsilon, tuple(left_out), tuple(notes))
 
 
 def _estimate_from_draws(values: Floats, signature: Signature) -> Estimate:
-    """The first value, that of the study itself, with the interval of the others."""
+    """Return an estimate of the first value, that of the study, with an interval from the values of the resamples."""
     return estimate_with_interval(float(values[0]), values[1:], signature)
-
-
-def _person_result(
-    contest: PersonComparison, sums: _ClusterSums, at: int, p: float, wins: bool, advantage: Estimate, epsilon: float
-) -> PersonResult:
-    difference = contest.difference
-    flat = np.ptp(difference) == 0
-    equal = flat and not difference[0]
-    why = "" if not equal else "equal on every item" if epsilon else EQUAL_REASON
-    texts = int((sums.items[at] > 0).sum())
-    return PersonResult(
-        contest.person, len(difference), texts, advantage, float(difference.mean()), float(p), wins, why
-    )

@@ -1,9 +1,10 @@
-r"""What help does to helpers: how far people follow machine marks that were offered to them.
+r"""Anchoring effect of machine suggestions: the extent to which people follow marks that are offered to them.
 
-A random share of tasks shows no machine marks (`blind`), the others do. The effect is the mean of a value with help
-less that without. Where a text was read both ways the two readings are compared with each other, so that hard texts
-do not pass for an effect: with $n_1$ readings with and $n_0$ without help, a text's difference counts $n_1 n_0 / (n_1
-+ n_0)$. Texts that were read in one way only are compared as groups. Both parts are put together by their variances.
+A random share of tasks shows no machine marks (`blind`). The effect is the mean of a value with suggestions minus the
+mean without. Texts annotated both ways are compared with themselves, so that difficult texts are not mistaken for an
+effect. With $n_1$ annotations with suggestions and $n_0$ without, the difference of a text has the weight
+$n_1 n_0 / (n_1 + n_0)$. Texts annotated in one way only are compared as two groups. The two results are combined with
+inverse-variance weights.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding, Signature
 from finecomb.core.frames import parse_json_object
+from finecomb.core.results import Estimate, Finding, Signature
 from finecomb.core.study import Study
 from finecomb.statistics.inference.mean_interval import ErrorMoments, hall_interval, mean_error_moments
 from finecomb.statistics.selection.view import Filters, View, view
@@ -31,37 +32,53 @@ MIN_TEXTS = 8
 
 @dataclass(frozen=True, slots=True)
 class AnchoringEffect:
-    """The difference that help makes, with what it rests on."""
+    """Estimated difference between annotations with and without suggestions."""
 
     value: float
     spread: ErrorMoments
     paired: int
-    """Texts that were read both with and without help."""
+    """Number of texts annotated both with and without suggestions."""
     unpaired: int
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Both ends."""
+        """Return the confidence interval as (low, high)."""
         return hall_interval(self.value, self.spread, confidence, signed=True)
 
 
 def estimate_anchoring_effect(values: Floats, helped: Bools, texts: Ints) -> AnchoringEffect:
-    """The effect of help on `values`, (readings,), each of a text by number, read with help or without."""
+    """Estimate the effect of machine suggestions on `values`, (annotations,).
+
+    `helped` is True for annotations with suggestions, and `texts` holds a number that identifies the text of each
+    annotation.
+    """
     _, text = np.unique(texts, return_inverse=True)
     size = int(text.max(initial=-1)) + 1
     counts = [np.bincount(text[side], minlength=size).astype(np.float64) for side in (helped, ~helped)]
     sums = [np.bincount(text[side], values[side], size) for side in (helped, ~helped)]
     both = (counts[0] > 0) & (counts[1] > 0)
-    if (not both.any() and (counts[0] > 0).sum() < MIN_TEXTS) or not helped.any() or helped.all():
-        raise FinecombError("nothing to compare: machine marks were offered to everybody, or to nobody")
+    if not len(helped):
+        raise FinecombError("no task offered or withheld machine marks; the comparison requires tasks of both kinds")
+    if not helped.any() or helped.all():
+        which = "all" if helped.any() else "none"
+        raise FinecombError(
+            f"machine marks were offered in {which} of the {len(helped)} tasks; the comparison requires tasks with and "
+            "without them"
+        )
     means = [
         np.divide(total, count, out=np.zeros(size), where=count > 0) for total, count in zip(sums, counts, strict=True)
     ]
-    parts = [_paired_difference(means, counts, both), _unpaired_difference(means, counts, ~both)]
-    usable = [part for part in parts if part is not None]
+    usable = _paired_and_unpaired_differences(means, counts, both)
     if not usable:
+        single = min(int((~both & (count > 0)).sum()) for count in counts)
+        if max(int(both.sum()), single) < MIN_TEXTS:
+            raise FinecombError(
+                f"too few texts to compare; annotate {MIN_TEXTS} texts both with and without suggestions, "
+                f"or {MIN_TEXTS} texts only with and {MIN_TEXTS} only without"
+            )
         raise FinecombError(
-            f"too little to compare: {MIN_TEXTS} texts read with help and {MIN_TEXTS} without are needed"
+            "the anchoring effect cannot be estimated, because values do not vary between texts; annotate more texts"
         )
+    # The two parts have no text in common, so their errors are independent.
     weights = [1 / part[1].variance for part in usable]
     shares = [weight / sum(weights) for weight in weights]
     value = sum(share * part[0] for share, part in zip(shares, usable, strict=True))
@@ -71,71 +88,86 @@ def estimate_anchoring_effect(values: Floats, helped: Bools, texts: Ints) -> Anc
     return AnchoringEffect(float(value), spread, int(both.sum()), int((~both).sum()))
 
 
-def _paired_difference(
+def _paired_and_unpaired_differences(
     means: Sequence[Floats], counts: Sequence[Floats], both: Bools
-) -> tuple[float, ErrorMoments] | None:
-    """Texts read both ways: the weighted mean of their differences."""
-    if both.sum() < MIN_TEXTS:
-        return None
+) -> list[tuple[float, ErrorMoments]]:
+    """Estimate the effect from texts annotated both ways and from those annotated one way, if there are enough."""
+    differences = []
     weight = (counts[0] * counts[1] / np.maximum(counts[0] + counts[1], 1))[both]
-    difference = (means[0] - means[1])[both]
-    share = weight / weight.sum()
-    value = float(share @ difference)
-    residual = share * (difference - value) / np.sqrt(1 - np.minimum(share, 0.99))
-    if not (residual**2).sum() > 0:
-        return None
-    size = 1 / float((share**2).sum())
-    return value, ErrorMoments(float((residual**2).sum()), float((residual**3).sum()), max(size - 1, 1.0))
+    if len(weight) >= MIN_TEXTS:
+        difference = (means[0] - means[1])[both]
+        share = weight / weight.sum()
+        value = float(share @ difference)
+        # Leverage-corrected residuals (HC2); the limit avoids a division by 0 if one text has all the weight.
+        residual = share * (difference - value) / np.sqrt(1 - np.minimum(share, 0.99))
+        # Effective number of texts under unequal weights.
+        size = 1 / float((share**2).sum())
+        moments = ErrorMoments(float((residual**2).sum()), float((residual**3).sum()), max(size - 1, 1.0))
+        if moments.variance > 0:
+            differences.append((value, moments))
+    sides = [mean[~both & (count > 0)] for mean, count in zip(means, counts, strict=True)]
+    if min(len(side) for side in sides) >= MIN_TEXTS and max(np.ptp(side) for side in sides) > 0:
+        moments = mean_error_moments(sides[0]) + -mean_error_moments(sides[1])
+        differences.append((float(sides[0].mean() - sides[1].mean()), moments))
+    return differences
 
 
-def _unpaired_difference(
-    means: Sequence[Floats], counts: Sequence[Floats], single: Bools
-) -> tuple[float, ErrorMoments] | None:
-    """Texts read in one way only: the difference of the two groups' means over texts."""
-    sides = [mean[single & (count > 0)] for mean, count in zip(means, counts, strict=True)]
-    if min(len(side) for side in sides) < MIN_TEXTS or max(np.ptp(side) for side in sides) == 0:
-        return None
-    return float(sides[0].mean() - sides[1].mean()), mean_error_moments(sides[0]) + -mean_error_moments(sides[1])
-
-
-# --- of a study --------------------------------------------------------------------------------------------------
+# --- a whole study -----------------------------------------------------------------------------------------------
 
 
 def anchoring_findings(study: Study | View, machine: str) -> list[Finding]:
-    """The effect of offered marks on a study: on marks per text, on how much is marked, and on following the machine.
+    """Estimate the effect of suggestions on marks per text and on the share of machine marks that people follow.
 
-    `machine` is whose marks were offered. A task counts as with help when marks were offered, as without when they were
-    held back; `followed` is the share of the machine's marks on the text with which a mark of the person shares a
-    character. Rows: with help, without, and the difference, which is the anchoring.
+    `machine` is the annotator whose marks were offered. A task is `with help` if marks were offered, and `without help`
+    if they were withheld. `followed` is the share of the machine's marks on the text that overlap a mark
+    of the person. Rows: with help, without help, and their difference, which is the anchoring effect.
     """
-    work = study if isinstance(study, View) else _view_with_machines(study)
-    rows = _reading_rows(work, machine)
+    work = (
+        study
+        if isinstance(study, View)
+        else view(study, Filters(annotators=tuple(study.submitted_work().annotations["annotator"].unique().sort())))
+    )
+    rows = _annotation_rows_by_help(work, machine)
     findings: list[Finding] = []
     for measure in ("marks", "followed"):
         measured = rows.filter(pl.col(measure).is_not_null())
-        findings += _measure_findings(measured, measure, machine, work)
+        helped = measured["helped"].to_numpy().astype(np.bool_)
+        values, texts = measured[measure].to_numpy(), measured["document"].rank("dense").to_numpy().astype(np.int64)
+        fields = {"statistic": "anchoring", "measure": measure, "machine": machine, **work.fields}
+        fields |= {"with": int(helped.sum()), "without": int((~helped).sum())}
+        for name, side in (("with help", helped), ("without help", ~helped)):
+            signature = Signature.from_fields(**fields, of=name)
+            estimate = Estimate(math.nan, math.nan, math.nan, signature, "no such tasks")
+            if side.any():
+                _, text = np.unique(texts[side], return_inverse=True)
+                means = np.bincount(text, values[side]) / np.bincount(text)
+                mean = float(means.mean())
+                estimate = Estimate(mean, *hall_interval(mean, mean_error_moments(means)), signature)
+            findings.append(Finding({"measure": measure, "tasks": name}, estimate))
+        effect = estimate_anchoring_effect(values, helped, texts)
+        signature = Signature.from_fields(**fields, of="difference", paired=effect.paired)
+        estimate = Estimate(effect.value, *effect.interval(), signature)
+        findings.append(Finding({"measure": measure, "tasks": "difference"}, estimate))
     return findings
 
 
-def _view_with_machines(study: Study) -> View:
-    """The study with machines too, which statistics leave out unless they are asked for."""
-    return view(study, Filters(annotators=tuple(study.submitted_work().annotations["annotator"].unique().sort())))
-
-
-def _reading_rows(work: View, machine: str) -> pl.DataFrame:
-    """One row per reading of a text on which machine marks could be offered: document, helped, marks, followed."""
+def _annotation_rows_by_help(work: View, machine: str) -> pl.DataFrame:
+    """Return one row per annotation of a text that has suggestions to offer: document, helped, marks, followed."""
     study = work.study
     spans = study.spans.filter(pl.col("part") == "text")
     offered = _spans_by_column(spans.filter(pl.col("annotator") == machine), "document")
     read = set(study.annotations.filter(pl.col("annotator") == machine)["document"])
-    mine = _spans_by_column(spans, "annotation")
+    spans_by_annotation = _spans_by_column(spans, "annotation")
     counts = dict(study.marks.group_by("annotation").len().iter_rows())
     rows = []
     for row in study.annotations.filter(pl.col("annotator") != machine).iter_rows(named=True):
-        facts = parse_json_object(row["meta"])
-        if row["document"] in read and ("offered" in facts or facts.get("blind")):
-            followed = _followed_share(offered.get(row["document"], []), mine.get(row["id"], []))
-            rows.append((row["document"], not facts.get("blind"), float(counts.get(row["id"], 0)), followed))
+        meta = parse_json_object(row["meta"])
+        # A text that the machine did not annotate has no suggestions to show or to withhold.
+        if row["document"] in read and ("offered" in meta or meta.get("blind")):
+            suggestions, marked = offered.get(row["document"], []), spans_by_annotation.get(row["id"], [])
+            followed = [any(first < end and start < last for first, last in marked) for start, end in suggestions]
+            share = sum(followed) / len(followed) if followed else None
+            rows.append((row["document"], not meta.get("blind"), float(counts.get(row["id"], 0)), share))
     columns = {"document": pl.String, "helped": pl.Boolean, "marks": pl.Float64, "followed": pl.Float64}
     return pl.DataFrame(rows, schema=columns, orient="row")
 
@@ -145,40 +177,3 @@ def _spans_by_column(spans: pl.DataFrame, column: str) -> dict[str, list[tuple[i
     for key, start, end in spans.select(column, "start", "end").iter_rows():
         result.setdefault(key, []).append((start, end))
     return result
-
-
-def _followed_share(offered: Sequence[tuple[int, int]], marked: Sequence[tuple[int, int]]) -> float | None:
-    """Share of offered marks that share a character with what was marked; None where nothing was offered."""
-    if not offered:
-        return None
-    hits = sum(any(first < end and start < last for first, last in marked) for start, end in offered)
-    return hits / len(offered)
-
-
-def _measure_findings(rows: pl.DataFrame, measure: str, machine: str, work: View) -> list[Finding]:
-    helped = rows["helped"].to_numpy().astype(np.bool_)
-    values, texts = rows[measure].to_numpy(), rows["document"].rank("dense").to_numpy().astype(np.int64)
-    fields = {"statistic": "anchoring", "measure": measure, "machine": machine, **work.fields}
-    fields |= {"with": int(helped.sum()), "without": int((~helped).sum())}
-    findings = []
-    for name, side in (("with help", helped), ("without help", ~helped)):
-        findings.append(
-            Finding(
-                {"measure": measure, "tasks": name}, _mean_over_texts(values[side], texts[side], fields | {"of": name})
-            )
-        )
-    effect = estimate_anchoring_effect(values, helped, texts)
-    low, high = effect.interval()
-    signature = Signature.from_fields(**fields, of="difference", paired=effect.paired)
-    findings.append(Finding({"measure": measure, "tasks": "difference"}, Estimate(effect.value, low, high, signature)))
-    return findings
-
-
-def _mean_over_texts(values: Floats, texts: Ints, fields: dict[str, object]) -> Estimate:
-    """The mean over texts of their means."""
-    signature = Signature.from_fields(**fields)
-    if not len(values):
-        return Estimate(math.nan, math.nan, math.nan, signature, "no task was given out this way")
-    _, text = np.unique(texts, return_inverse=True)
-    means = np.bincount(text, values) / np.bincount(text)
-    return Estimate(float(means.mean()), *hall_interval(float(means.mean()), mean_error_moments(means)), signature)

@@ -1,89 +1,115 @@
-"""May a judge stand in for people? Everything that answers it, in one value: agreement, test, bias, probes, verdict."""
+"""Calibration of a judge against people: agreement, alternative annotator test, bias, probes and the verdict."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from finecomb.core.errors import FinecombError, flag_style
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.errors import FinecombError, format_as_flag
 from finecomb.core.frames import parse_json_object
-from finecomb.core.span import TEXT
+from finecomb.core.results import Estimate, Finding, Signature
+from finecomb.core.span import TEXT_PART
 from finecomb.core.study import Study
+from finecomb.engine.partitions import ProgressWatcher, count_steps
 from finecomb.statistics.gold.disagreements import label_confusion_rows, pairing_type_table
-from finecomb.statistics.gold.scores import GOLD_COLUMN, MATCHED_COLUMN, PREDICTED_COLUMN, Scores, score
+from finecomb.statistics.gold.scores import (
+    GOLD_COLUMN,
+    MATCHED_COLUMN,
+    PREDICTED_COLUMN,
+    Scores,
+    score_judges_against_gold,
+)
+from finecomb.statistics.inference.clusters import Clusters
 from finecomb.statistics.inference.resampling import estimate_from_sums, ratio_or_nan
 from finecomb.statistics.judges.alt_test import MIN_CLUSTERS, AltTest, alt_test
 from finecomb.statistics.judges.estimates import estimate_means
-from finecomb.statistics.judges.judge_agreement import LESS_AGREEMENT, NO_LESS_AGREEMENT, judge_agreement
+from finecomb.statistics.judges.judge_agreement import (
+    NO_LESS_AGREEMENT,
+    compare_judge_and_human_agreement,
+    find_text_clusters,
+)
 from finecomb.statistics.judges.judge_gamma import judge_gamma
 from finecomb.statistics.judges.mark_comparison import (
     build_mark_table,
     cost_per_confirmed_error_rows,
     found_mark_shares,
-    label_bias,
-    severity_bias,
+    mark_bias,
 )
 from finecomb.statistics.judges.reliability_probes import find_own_system, probe_findings, self_preference_finding
-from finecomb.statistics.judges.score_rules import marked_characters, set_f1, typed_characters
+from finecomb.statistics.judges.replacement import (
+    ReplacementTest,
+    read_mark_disagreement,
+    run_replacement_test,
+    sum_answer_disagreement,
+)
+from finecomb.statistics.judges.score_rules import marked_characters, mean_set_f1, typed_characters
 from finecomb.statistics.judges.text_values import PeopleAndJudges, select_people_and_judges, training_documents
-from finecomb.statistics.judges.validity import JudgeBinding, JudgeContract, Verdict, build_judge_binding
-from finecomb.statistics.measures.unit_grid import Level
-from finecomb.statistics.selection.view import ANY, Filters
+from finecomb.statistics.judges.validity import (
+    UNDECIDED_VERDICT,
+    JudgeBinding,
+    JudgeContract,
+    Verdict,
+    build_judge_binding,
+)
+from finecomb.statistics.measures.unit_grid import UnitLevel
+from finecomb.statistics.selection.view import ANY_LABEL, Filters
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
-    """How a judge is compared with people; set before looking."""
+    """Options of a calibration, which should be fixed before looking at the data."""
 
     epsilon: float = 0.15
-    """How much worse than a person the judge may be in the alternative annotator test."""
-    margin: float = 0.1
-    """How much lower its agreement may be and still count as no less than people's."""
+    """Margin by which the judge may be worse than a person in the alternative annotator test (epsilon)."""
+    margin: float = 0.2
+    """Non-inferiority margin: share of people's agreement by which the judge's agreement may be lower."""
     score: str = ""
-    """Score rule of the test; without one `typed-f1` for marks, `accuracy` for answers."""
+    """Score rule of the test; by default `typed-f1` for marks and `accuracy` for answers."""
     question: str = ""
-    """Compare answers to this question instead of marks."""
-    levels: tuple[Level, ...] = ("token", "sentence", "document")
+    """Question whose answers are compared instead of marks."""
+    levels: tuple[UnitLevel, ...] = ("token", "sentence", "document")
     people: tuple[str, ...] = ()
     gold: str = ""
-    """Annotator to score against; without one, the only annotator of kind gold, where there is one."""
+    """Gold annotator to score against (default: the only annotator of kind gold, if any)."""
     by: str = "model"
     tokens: str = "words"
     draws: int = 1000
     seed: int = 0
     gamma: bool = True
-    """Whether gamma is computed too, of at most 40 texts."""
+    """True to compute gamma as well, on at most 40 texts."""
+    cluster: str = ""
+    """Document field that identifies texts that are not independent (default: prompt or source, if any)."""
     own: str = ""
-    """The system that is the judge's own model; without one, what the judge's annotator says of itself."""
+    """System whose texts the judge's own model generated (default: taken from the meta of the judge's annotator)."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found out about one judge."""
+    """Calibration result of one judge."""
 
     judge: str
     verdict: Verdict
     labels: tuple[str, ...]
-    """Labels for which its agreement is no less than people's."""
+    """Labels for which the judge's agreement is no less than that of people."""
     paragraph: str
-    """The answer in plain words."""
+    """Verdict and its reasons in plain words."""
+    replacement: ReplacementTest
+    """Comparison with people and with simple baselines that decides the verdict."""
     test: AltTest
     agreement: tuple[Finding, ...]
     bias: tuple[Finding, ...]
     found: tuple[Finding, ...]
-    """Share of people's marks that it finds, and overlap with gold where there is gold."""
+    """Share of people's marks that the judge finds, and the overlap with gold if available."""
     probes: tuple[Finding, ...]
     costs: tuple[dict[str, object], ...]
     scores: Scores | None
-    """Recall and precision against gold, where there is gold."""
+    """Recall and precision against gold, if available."""
     texts: int
     people: tuple[str, ...]
     systems: tuple[str, ...]
@@ -91,65 +117,83 @@ class Calibration:
     notes: tuple[str, ...]
     signature: Signature
     worth: tuple[Finding, ...] = ()
-    """Marks per text by people alone and with the judge, and what the judge is worth in texts that people read."""
+    """Marks per text, estimated from people alone and with the judge, with the effective number of human texts."""
     by: str = "model"
-    """Document meta that names systems."""
+    """Name of the document meta that identifies systems."""
 
     def build_contract(self, made: datetime, days: int = 30) -> JudgeContract:
-        """What the judge may be used for from now on."""
+        """Return the record of what the judge is valid for, from the time `made` and for `days` days."""
+        alpha = self.replacement.judge.value
         return JudgeContract(
             binding=self.binding, verdict=self.verdict, labels=self.labels, systems=self.systems, texts=self.texts,
             people=len(self.people), epsilon=self.test.epsilon, winning_rate=self.test.winning_rate,
-            agreement=_value_or_zero(find_alpha_estimate(self.agreement, "judge")), made=made, days=days,
-            paragraph=self.paragraph,
-            signature=str(self.signature), by=self.by,
+            agreement=alpha if math.isfinite(alpha) else 0.0,
+            made=made, days=days, paragraph=self.paragraph, signature=str(self.signature), by=self.by,
         )  # fmt: skip
 
-    def confusion(self) -> list[dict[str, object]]:
-        """Gold labels in rows, the judge's in columns; nothing without gold."""
+    def gold_confusion_rows(self) -> list[dict[str, object]]:
+        """Return the confusion table of gold labels (rows) and judge labels (columns); empty without gold."""
         return label_confusion_rows(self.scores) if self.scores else []
 
     def pairing_type_table(self) -> list[dict[str, object]]:
-        """How many marks are right, wrong in boundary or label, missed and extra; nothing without gold."""
+        """Return the counts of right, wrong, missed and extra marks; empty without gold."""
         return pairing_type_table(self.scores) if self.scores else []
 
 
-def _value_or_zero(estimate: Estimate | None) -> float:
-    return estimate.value if estimate is not None and math.isfinite(estimate.value) else 0.0
-
-
-def find_alpha_estimate(agreement: Sequence[Finding], who: str, label: str = ANY) -> Estimate | None:
-    """Alpha of people, judge or their difference at the first level."""
+def find_alpha_estimate(agreement: Sequence[Finding], who: str, label: str = ANY_LABEL) -> Estimate | None:
+    """Return alpha of people, of the judge, or their difference, at the first level; None if it was not computed."""
     wanted = {"measure": "alpha", "who": who, "label": label}
     return next((finding.estimate for finding in agreement if wanted.items() <= dict(finding.columns).items()), None)
 
 
-def calibrate(
-    study: Study, judge: str, options: CalibrationOptions | None = None, filters: Filters | None = None
+def calibrate_against_people(
+    study: Study,
+    judge: str,
+    options: CalibrationOptions | None = None,
+    filters: Filters | None = None,
+    watch: ProgressWatcher | None = None,
 ) -> Calibration:
-    """Compare a judge, any annotator of a study, with the people who read the same texts.
+    """Compare a judge, any annotator of a study, with the people who annotated the same texts.
 
-    Refused with one person only, without texts that two people and the judge have read, with fewer than 8 of them, and
-    on texts that the judge was fitted on.
+    Raise an error with fewer than two people, with fewer than 8 texts annotated by the judge and two people, or if the
+    judge was trained on any of these texts.
     """
     options = options or CalibrationOptions()
     everything = select_people_and_judges(study, [judge], options.people, filters)
     sides = _select_shared_texts(everything, judge)
-    _reject_training_texts(study, sides, judge)
-    test = _run_alt_test(sides, judge, options)
-    agreement = () if options.question else tuple(_agreement_findings(sides, judge, options))
-    answer, held = decide_verdict(test, agreement)
-    calibration = Calibration(
-        judge, answer, held, "", test, agreement, (), (),
-        tuple(_probe_and_preference_findings(study, everything, judge, options)), (), None,
-        len(sides.documents), sides.people,
-        tuple(sorted({row[0] for row in sides.meta_rows([options.by])})) if sides.has_meta(options.by) else (),
-        read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""), _alt_test_notes(test),
-        test.rate.signature, by=options.by,
-    )  # fmt: skip
-    if not options.question:
-        calibration = _add_mark_results(calibration, study, sides, options, filters)
-    return replace(calibration, paragraph=write_verdict_paragraph(calibration))
+    with count_steps(2 if options.question else 6 + options.gamma, watch) as step:
+        answers = _read_answers(sides, options)
+        test = _run_alt_test(sides, judge, answers, options)
+        replacement, clusters = _run_replacement_test(sides, judge, answers, options)
+        step()
+        agreement: tuple[Finding, ...] = ()
+        if not options.question:
+            agreement += tuple(compare_judge_and_human_agreement(
+                sides, judge, options.levels, options.margin, options.tokens, options.cluster
+            ))  # fmt: skip
+            step()
+        if options.gamma and not options.question:
+            agreement += tuple(judge_gamma(sides, judge, options.margin, options.draws, options.seed))
+            step()
+        probes = probe_findings(study, judge, options.tokens, options.draws, options.seed)
+        if system := options.own or find_own_system(study, judge, options.by):
+            probes.append(self_preference_finding(everything, judge, system, options.by))
+        calibration = Calibration(
+            judge, replacement.verdict, find_held_labels(agreement), "", replacement, test, agreement, (), (),
+            tuple(probes), (), None,
+            len(sides.documents), sides.people,
+            tuple(sorted({row[0] for row in sides.meta_rows([options.by])})) if sides.has_meta(options.by) else (),
+            read_judge_binding(study, judge, sides.seen.protocol.id if sides.seen.protocol else ""),
+            (
+                *clusters.notes, *(() if options.question else (ALT_TEST_WEAKNESS,)), *test.notes,
+                *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out),
+            ),
+            test.rate.signature, by=options.by,
+        )  # fmt: skip
+        step()
+        if not options.question:
+            calibration = _add_mark_results(calibration, study, sides, options, filters, step)
+    return replace(calibration, paragraph=verdict_paragraph(calibration))
 
 
 def _add_mark_results(
@@ -158,85 +202,110 @@ def _add_mark_results(
     sides: PeopleAndJudges,
     options: CalibrationOptions,
     filters: Filters | None,
+    step: Callable[[], object],
 ) -> Calibration:
-    """The calibration with all that is about marks."""
-    judge, draws, seed = calibration.judge, options.draws, options.seed
-    marks = build_mark_table(sides, judge, options.by)
-    labels = tuple(name for name in sides.seen.categories if name != ANY)
-    scores = _scores_against_gold(study, judge, options)
-    worth, why = _judge_worth_findings(study, judge, options, filters)
+    """Return the calibration with all results about marks added."""
+    judge = calibration.judge
+    marks = build_mark_table(sides, judge, options.by, options.cluster)
+    labels = tuple(name for name in sides.seen.categories if name != ANY_LABEL)
+    bias = tuple(mark_bias(marks, labels))
+    found = found_mark_shares(marks)
+    step()
+    scores, overlap = _compare_with_gold(study, judge, options)
+    step()
+    worth: tuple[Finding, ...] = ()
+    notes = calibration.notes
+    try:
+        worth = estimate_means(study, [judge], people=options.people, filters=filters, tokens=options.tokens).findings
+    except FinecombError as error:
+        notes = (*notes, f"the effective number of texts is not available: {error.format_message(format_as_flag)}")
+    step()
+    costs = tuple(cost_per_confirmed_error_rows(sides, marks))
     return replace(
-        calibration,
-        bias=(*label_bias(marks, labels, draws, seed), *severity_bias(marks, draws, seed)),
-        found=(*found_mark_shares(marks, draws, seed), *_gold_iou_findings(study, scores, options)),
-        costs=tuple(cost_per_confirmed_error_rows(sides, marks)),
-        scores=scores,
-        worth=worth,
-        notes=(*calibration.notes, *why),
+        calibration, bias=bias, found=(*found, *overlap), costs=costs, scores=scores, worth=worth, notes=notes
     )
 
 
-def _judge_worth_findings(
-    study: Study, judge: str, options: CalibrationOptions, filters: Filters | None
-) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """What the judge adds to people's readings, or why that cannot be had."""
-    try:
-        return estimate_means(
-            study, [judge], people=options.people, filters=filters, tokens=options.tokens
-        ).findings, ()
-    except FinecombError as error:
-        return (), (f"what the judge is worth cannot be told: {error.text(flag_style)}",)
-
-
-def _probe_and_preference_findings(
-    study: Study, sides: PeopleAndJudges, judge: str, options: CalibrationOptions
-) -> Iterator[Finding]:
-    """Every probe in the study, and whether the judge spares texts of its own model."""
-    yield from probe_findings(study, judge, options.tokens, options.draws, options.seed)
-    if system := options.own or find_own_system(study, judge, options.by):
-        yield self_preference_finding(sides, judge, system, options.by)
-
-
-# --- what is compared --------------------------------------------------------------------------------------------
+# --- comparison with people --------------------------------------------------------------------------------------
 
 
 def _select_shared_texts(sides: PeopleAndJudges, judge: str) -> PeopleAndJudges:
-    """Only the texts that the judge and two people have read."""
+    """Return only the texts annotated by the judge and at least two people; raise an error if it was trained on any."""
     if len(sides.people) < 2:
-        raise FinecombError("one person only: a judge is compared with how far people agree, which needs two or more")
+        raise FinecombError(f"calibration requires at least two people, found {len(sides.people)}")
     people = sides.seen.study.annotations.filter(pl.col("annotator").is_in(list(sides.people)))
     readers = people.group_by("document").agg(pl.col("annotator").n_unique().alias("n")).filter(pl.col("n") >= 2)
     common = sorted(set(readers["document"]) & sides.documents_read_by(judge))
     if not common:
-        raise FinecombError(f"{judge} and two people have no text in common, so nothing can be compared")
+        raise FinecombError(
+            f"no text was annotated by {judge} and at least two people; collect annotations of the same texts"
+        )
     if len(common) < MIN_CLUSTERS:
-        what = f"{judge} and two people have {len(common)} texts in common"
-        raise FinecombError(f"{what}; fewer than {MIN_CLUSTERS} say nothing: let them read more of the same texts")
+        what = f"too few texts to decide: {judge} and at least two people annotated {len(common)} of the same texts"
+        raise FinecombError(f"{what}, but {MIN_CLUSTERS} are required; annotate more of the same texts")
+    if fitted := training_documents(sides.seen.study, judge).intersection(common):
+        what = f"{judge} was trained on {len(fitted)} of the {len(common)} calibration texts"
+        raise FinecombError(f"{what} (e.g. {min(fitted)!r}); use texts that it was not trained on")
     work = sides.seen.restrict_to_documents(pl.Series(common))
     present = set(work.study.annotations["annotator"])
     return PeopleAndJudges(work, tuple(name for name in sides.people if name in present), sides.judges)
 
 
-def _reject_training_texts(study: Study, sides: PeopleAndJudges, judge: str) -> None:
-    fitted = training_documents(study, judge) & set(sides.documents)
-    if fitted:
-        what = f"{judge} was fitted on {len(fitted)} of the {len(sides.documents)} texts it would be judged by"
-        raise FinecombError(f"{what} ({min(fitted)!r}); take texts it has not seen")
-
-
-def _agreement_findings(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> list[Finding]:
-    rows = judge_agreement(sides, judge, options.levels, options.margin, options.tokens, options.draws, options.seed)
-    return rows + (judge_gamma(sides, judge, options.margin, options.draws, options.seed) if options.gamma else [])
-
-
-def _run_alt_test(sides: PeopleAndJudges, judge: str, options: CalibrationOptions) -> AltTest:
-    """The alternative annotator test on answers or marks; a text is one item."""
+def _read_answers(sides: PeopleAndJudges, options: CalibrationOptions) -> dict[str, dict[str, Any]]:
+    """Return the answers to a question, or the marked characters, by annotator and text."""
+    study = sides.seen.study
+    answers: dict[str, dict[str, Any]] = {}
     if options.question:
-        answers = _answers_by_annotator(sides, options.question)
-        rule: Any = options.score or "accuracy"
+        for name, document, cell in study.annotations.select("annotator", "document", "answers").iter_rows():
+            answer = parse_json_object(cell).get(options.question)
+            if answer is not None:
+                answers.setdefault(name, {})[document] = answer
+        if not answers:
+            raise FinecombError(f"no annotator answered {options.question!r} about a whole text")
+        return answers
+    characters = typed_characters if (options.score or "typed-f1") == "typed-f1" else marked_characters
+    # A text without marks has an empty set.
+    spans: dict[tuple[str, str], list[tuple[int, int, str | None]]] = {
+        row: [] for row in study.annotations.select("annotator", "document").iter_rows()
+    }
+    located = study.spans.filter(pl.col("part") == TEXT_PART)
+    for name, document, *mark in located.select("annotator", "document", "start", "end", "label").iter_rows():
+        spans[name, document].append((mark[0], mark[1], mark[2]))
+    for (name, document), marks in spans.items():
+        answers.setdefault(name, {})[document] = characters(marks)
+    return answers
+
+
+def _run_replacement_test(
+    sides: PeopleAndJudges, judge: str, answers: Mapping[str, Mapping[str, Any]], options: CalibrationOptions
+) -> tuple[ReplacementTest, Clusters]:
+    """Compare the judge's agreement with people's and with that of simple baselines, over clusters of texts."""
+    fields: dict[str, object] = {"judge": judge, "people": len(sides.people), "seed": options.seed}
+    if options.question:
+        own = answers.get(judge, {})
+        given = {text: [answers[name][text] for name in sides.people if text in answers.get(name, {})] for text in own}
+        texts = [text for text, others in given.items() if len(others) >= 2]
+        if not texts:
+            raise FinecombError(f"no text has an answer to {options.question!r} by {judge} and at least two people")
+        is_numeric = options.score == "rmse"
+        fields |= {"question": options.question, "metric": "interval" if is_numeric else "nominal"}
+        people = [given[text] for text in texts]
+        sums = sum_answer_disagreement(people, [own[text] for text in texts], is_numeric, options.seed)
     else:
-        typed = (options.score or "typed-f1") == "typed-f1"
-        answers, rule = _marked_characters_by_annotator(sides, typed), mean_set_f1
+        sums, texts = read_mark_disagreement(sides, judge, options.tokens, options.seed)
+        fields |= {"level": "token", "tokens": options.tokens}
+    clusters = find_text_clusters(sides, texts, options.cluster)
+    return run_replacement_test(sums, clusters, options.margin, fields), clusters
+
+
+def _run_alt_test(
+    sides: PeopleAndJudges, judge: str, answers: Mapping[str, Mapping[str, Any]], options: CalibrationOptions
+) -> AltTest:
+    """Run the alternative annotator test on answers or marked characters, with one item per text."""
+    rule: Any = options.score or "accuracy"
+    if not options.question:
+        rule = functools.partial(mean_set_f1)
+        # The signature contains the name of the rule, which is that of its function.
         rule.__name__ = options.score or "typed-f1"
     people = {name: answers.get(name, {}) for name in sides.people}
     return alt_test(
@@ -245,161 +314,117 @@ def _run_alt_test(sides: PeopleAndJudges, judge: str, options: CalibrationOption
     )  # fmt: skip
 
 
-def mean_set_f1(answer: frozenset[Any], others: Sequence[frozenset[Any]]) -> float:
-    """Mean over the others of the F1 of what is marked, both sides given as sets."""
-    return sum(set_f1(answer, other) for other in others) / len(others)
-
-
-def _marked_characters_by_annotator(sides: PeopleAndJudges, typed: bool) -> dict[str, dict[str, frozenset[Any]]]:
-    """What everybody marked on every text that they read, as sets of characters; an empty one counts."""
-    study = sides.seen.study
-    spans: dict[tuple[str, str], list[tuple[int, int, str | None]]] = {
-        row: [] for row in study.annotations.select("annotator", "document").iter_rows()
-    }
-    located = study.spans.filter(pl.col("part") == TEXT)
-    for name, document, label, start, end in located.select(
-        "annotator", "document", "label", "start", "end"
-    ).iter_rows():
-        spans[name, document].append((start, end, label))
-    marks: dict[str, dict[str, frozenset[Any]]] = {}
-    for (name, document), placed in spans.items():
-        marks.setdefault(name, {})[document] = typed_characters(placed) if typed else marked_characters(placed)
-    return marks
-
-
-def _answers_by_annotator(sides: PeopleAndJudges, question: str) -> dict[str, dict[str, Any]]:
-    rows = sides.seen.study.annotations.select("annotator", "document", "answers")
-    given: dict[str, dict[str, Any]] = {}
-    for name, document, cell in rows.iter_rows():
-        answer = parse_json_object(cell).get(question)
-        if answer is not None:
-            given.setdefault(name, {})[document] = answer
-    if not given:
-        raise FinecombError(f"nobody answered {question!r} about the whole text")
-    return given
-
-
-def _scores_against_gold(study: Study, judge: str, options: CalibrationOptions) -> Scores | None:
-    """Against gold, where the study has it."""
+def _compare_with_gold(
+    study: Study, judge: str, options: CalibrationOptions
+) -> tuple[Scores | None, tuple[Finding, ...]]:
+    """Return the judge's scores and the overlap (IoU) of marked characters with gold, or (None, ()) without gold."""
     gold = options.gold
     if not gold:
         golden = study.annotators.filter(pl.col("kind") == "gold")["id"].to_list()
         present = [name for name in golden if name in set(study.annotations["annotator"])]
+        # With several gold annotators the choice would be arbitrary, so the option must name one.
         gold = present[0] if len(present) == 1 else ""
     if not gold:
-        return None
-    return score(
-        study, match="optimal", gold_annotator=gold, judges=[judge], unread="leave-out", draws=options.draws,
-        seed=options.seed,
-    )  # fmt: skip
-
-
-def _gold_iou_findings(study: Study, scores: Scores | None, options: CalibrationOptions) -> list[Finding]:
-    """Characters that judge and gold both marked, of those that either did (IoU)."""
-    if scores is None:
-        return []
-    compared = score(
-        study, match="char", gold_annotator=str(scores.fields["gold_annotator"]),
-        judges=[scores.judged[0].judge.name], unread="leave-out", draws=0,
-    )  # fmt: skip
-    sums = compared.judged[0].sums[0]
-    signature = Signature.from_fields(
-        **{"statistic": "iou", **compared.fields, "draws": options.draws, "seed": options.seed}
+        return None, ()
+    score = functools.partial(score_judges_against_gold, study, gold_annotator=gold, judges=[judge], unread="leave-out")
+    scores = score(match="optimal", draws=options.draws, seed=options.seed)
+    # Only the sums are needed; the interval is drawn from them below.
+    characters = score(match="char", draws=0)
+    fields = {"statistic": "iou", **characters.fields, "draws": options.draws, "seed": options.seed}
+    overlap = estimate_from_sums(
+        characters.judged[0].sums[0],
+        lambda sums: ratio_or_nan(
+            sums[:, MATCHED_COLUMN], sums[:, GOLD_COLUMN] + sums[:, PREDICTED_COLUMN] - sums[:, MATCHED_COLUMN]
+        ),
+        options.draws,
+        options.seed,
+        Signature.from_fields(**fields),
+        "neither gold nor the judge has marks",
     )
-    columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY}
-    return [
-        Finding(
-            columns,
-            estimate_from_sums(sums, _iou_from_sums, options.draws, options.seed, signature, "neither marked anything"),
-        )
-    ]
-
-
-def _iou_from_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ratio_or_nan(
-        sums[:, MATCHED_COLUMN], sums[:, GOLD_COLUMN] + sums[:, PREDICTED_COLUMN] - sums[:, MATCHED_COLUMN]
-    )
+    columns = {"measure": "overlap with gold (IoU)", "part": "characters", "value of": ANY_LABEL}
+    return scores, (Finding(columns, overlap),)
 
 
 def read_judge_binding(study: Study, judge: str, protocol: str) -> JudgeBinding:
-    """What a judge is made of, as far as its annotator says so."""
+    """Return the model, prompt and settings of a judge, as far as the meta of its annotator contains them."""
     facts = parse_json_object(dict(study.annotators.select("id", "meta").iter_rows()).get(judge))
     return build_judge_binding(judge, facts, protocol)
 
 
-# --- the answer --------------------------------------------------------------------------------------------------
+# --- verdict -----------------------------------------------------------------------------------------------------
 
 
-def decide_verdict(test: AltTest, agreement: Sequence[Finding]) -> tuple[Verdict, tuple[str, ...]]:
-    """The verdict by fixed rules, and the labels for which agreement is no less than people's.
-
-    `may stand in` where it wins against at least half of the people and its agreement is not less than people's;
-    `may not be used for this` where it wins against nobody and does not agree beyond chance, or agrees less than half
-    as well as people do; else `may help, may not stand in`.
-    """
-    verdicts = {
-        str(finding.columns["label"]): str(finding.columns["verdict"])
+def find_held_labels(agreement: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the labels for which the judge's alpha is no less than that of people, at the first level."""
+    wanted = {"who": "difference", "measure": "alpha", "verdict": NO_LESS_AGREEMENT}
+    return tuple(
+        str(finding.columns["label"])
         for finding in agreement
-        if finding.columns["who"] == "difference" and finding.columns["measure"] == "alpha"
-        and finding.columns["level"] == agreement[0].columns["level"]
-    }  # fmt: skip
-    held = tuple(label for label, verdict in verdicts.items() if verdict == NO_LESS_AGREEMENT and label != ANY)
-    overall = verdicts.get(ANY, "")
-    if test.passes and overall != LESS_AGREEMENT:
-        return "may stand in", held
-    judge, people = (find_alpha_estimate(agreement, who) for who in ("judge", "people"))
-    chance = judge is not None and not judge.low > 0
-    far = judge is not None and people is not None and judge.value < people.value / 2
-    if test.winning_rate == 0 and (chance or far):
-        return "may not be used for this", held
-    return "may help, may not stand in", held
+        if finding.columns["level"] == agreement[0].columns["level"] and finding.columns["label"] != ANY_LABEL
+        and wanted.items() <= dict(finding.columns).items()
+    )  # fmt: skip
 
 
-def _alt_test_notes(test: AltTest) -> tuple[str, ...]:
-    return (*test.notes, *(f"{person} is left out of the test: {reason}" for person, reason in test.left_out))
+ALT_TEST_WEAKNESS = (
+    "the verdict does not use the alternative annotator test: for marks, it cannot distinguish a judge that marks "
+    "nothing from a person if many texts are clean and people disagree"
+)
 
 
-def write_verdict_paragraph(calibration: Calibration) -> str:
-    """The answer in plain words: what it may do, why, and what is lost."""
-    test = calibration.test
-    close = (
-        f"It is at least as close to the others as a person is against {test.win_count} of {len(test.people)} people"
-    )
-    allowed = f"where {test.required_win_count} are needed and {test.epsilon:g} is allowed for its lower cost"
-    parts = [f"{calibration.judge}: {calibration.verdict}.", f"{close}, {allowed}."]
-    judge, people = (find_alpha_estimate(calibration.agreement, who) for who in ("judge", "people"))
-    if judge is not None and people is not None and math.isfinite(people.value) and math.isfinite(judge.value):
-        parts.append(f"Agreement with a person (alpha) is {judge.short(2)}; of two people {people.short(2)}.")
-    if calibration.labels:
-        parts.append(f"By label it agrees no less than people for {', '.join(calibration.labels)}.")
-    parts.append(_loss_sentence(calibration))
+def verdict_paragraph(calibration: Calibration) -> str:
+    """Return the verdict in plain words: the reasons, the bias of the judge, and the permitted use."""
+    comparison, test = calibration.replacement, calibration.test
+    verdict = calibration.verdict
+    parts = [verdict_sentence(calibration.judge, verdict)]
+    if verdict == UNDECIDED_VERDICT:
+        parts.append(f"{comparison.undecided_reason[:1].upper()}{comparison.undecided_reason[1:]}.")
+    judge, people, ratio = comparison.judge, comparison.people, comparison.ratio
+    if math.isfinite(people.value) and math.isfinite(judge.value):
+        parts.append(
+            f"Alpha is {judge.short(2)} between the judge and a person and {people.short(2)} between two people."
+        )
+    if math.isfinite(ratio.low):
+        outcome = "is" if comparison.is_noninferior else "is not"
+        parts.append(
+            f"The judge reaches {ratio.value:.0%} of people's agreement (90% interval {ratio.low:.0%} to "
+            f"{ratio.high:.0%}); the lower limit {outcome} above {1 - comparison.margin:.0%}."
+        )
+    beaten = [baseline.name for baseline in comparison.baselines if not baseline.is_beaten]
     parts.append(
-        f"Measured on {calibration.texts} texts and {len(calibration.people)} "
-        f"people.{_small_sample_sentence(calibration)}"
-    )
-    return " ".join(part for part in parts if part)
-
-
-def _small_sample_sentence(calibration: Calibration) -> str:
-    """What so few texts cannot show."""
-    difference = find_alpha_estimate(calibration.agreement, "difference")
-    if calibration.texts >= 30 or difference is None or not math.isfinite(difference.low):
-        return ""
-    hidden = (difference.high - difference.low) / 2
-    return f" That is few: a difference in alpha of less than {hidden:.2f} cannot be seen."
-
-
-def _loss_sentence(calibration: Calibration) -> str:
-    """What is lost by using it: what it misses, and which way its counts are off."""
+        f"It is not shown to agree with people better than these simple baselines: {', '.join(beaten)}." if beaten
+        else "It agrees with people better than all simple baselines."
+    )  # fmt: skip
+    if calibration.labels and verdict != "cannot be used for this":
+        parts.append(f"Its agreement is no less than that of people for {', '.join(calibration.labels)}.")
     share = next((finding.estimate for finding in calibration.found if finding.columns["part"] == "all"), None)
-    ratio = next((finding.estimate for finding in calibration.bias if finding.columns["label"] == ANY), None)
-    if share is None or ratio is None or not math.isfinite(share.value) or not math.isfinite(ratio.value):
-        return ""
-    more = "as many" if ratio.low <= 1 <= ratio.high else "more" if ratio.value > 1 else "fewer"
-    words = f"{ratio.value:.2f} marks for one of a person's" if more != "as many" else "about as many marks as a person"
-    use = {
-        "may stand in": "Its counts can be used as they are.",
-        "may help, may not stand in": "Use it with people's marks on some texts, by `finecomb estimate`.",
-        "may not be used for this": "Its counts say little about what people would mark.",
-    }[calibration.verdict]
-    return f"It finds {share.value:.0%} of what a person marks and makes {words}. {use}"
+    bias = next((finding.estimate for finding in calibration.bias if finding.columns["label"] == ANY_LABEL), None)
+    if share is not None and bias is not None and math.isfinite(share.value) and math.isfinite(bias.value):
+        interval = f"{bias.short(2)} marks per human mark"
+        parts.append(f"It finds {share.value:.0%} of people's marks and makes {interval}.")
+        parts.append(recommended_use(verdict, bias, comparison.margin))
+    passed = "passes" if test.passes else "fails"
+    parts.append(
+        f"It {passed} the alternative annotator test: it wins against {test.win_count} of {len(test.people)} people "
+        f"({test.required_win_count} required, epsilon = {test.epsilon:g})."
+    )
+    parts.append(f"Based on {calibration.texts} texts and {len(calibration.people)} people.")
+    return " ".join(parts)
+
+
+def verdict_sentence(judge: str, verdict: Verdict) -> str:
+    """Return the verdict as a sentence."""
+    return f"{judge}: {verdict}." if verdict == UNDECIDED_VERDICT else f"{judge} {verdict}."
+
+
+def recommended_use(verdict: Verdict, bias: Estimate, margin: float) -> str:
+    """Return the permitted use of a judge's marks. `bias` is the number of judge marks per human mark."""
+    if verdict == "can replace people":
+        if 1 - margin < bias.low and bias.high < 1 + margin:
+            return "Its counts can be used as they are."
+        inside = f"{1 - margin:g} to {1 + margin:g}"
+        return f"Correct its counts (`finecomb estimate`): the interval of its marks per human mark exceeds {inside}."
+    if verdict == "cannot be used for this":
+        return "Its counts say little about what people would mark."
+    if verdict == UNDECIDED_VERDICT:
+        return "Annotate more of the same texts before using its marks."
+    return "Combine it with people's marks on some texts (`finecomb estimate`)."

@@ -1,4 +1,4 @@
-"""What language models cost: the tokens of their replies at the price that their run was given."""
+"""Costs of language models, computed from stored token counts and the prices in the annotators' settings."""
 
 from __future__ import annotations
 
@@ -12,55 +12,52 @@ from finecomb.core.study import Study
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What one language model read and wrote in a study, and what that cost."""
+    """Tokens and cost of one language model in a study."""
 
     annotator: str
     texts: int
-    """Annotations, also those whose reply could not be read: they were paid."""
+    """Number of annotations, including those whose reply could not be parsed, which also cost money."""
     sent: int
     received: int
     cost: float | None
-    """None where no price is known."""
+    """Total cost, or None if the cost of any annotation is unknown."""
 
 
 def model_costs(study: Study) -> list[ModelCost]:
-    """Every language model whose tokens or costs are known, in the order of the study.
+    """Return the cost of each language model whose tokens or costs are known, in the order of the study.
 
-    The cost of a text is `meta.cost` of its annotation where somebody wrote it down, else its tokens at the price in
-    the annotator's settings. Calls that were repeated or taken over from another run are not known here.
+    The cost of an annotation is its `meta.cost` if given, else its tokens at the price in the annotator's settings.
+    Repeated calls and replies reused from another run are not included.
     """
-    prices = _token_prices_by_model(study)
-    return [cost for name in prices if (cost := _model_cost(study, name, prices[name])) is not None]
+    models = []
+    for name, price in _token_prices_by_model(study).items():
+        metas = [parse_json_object(meta) for meta in study.annotations.filter(annotator=name)["meta"]]
+        if any(_token_counts(meta) or "cost" in meta for meta in metas):
+            costs = [_annotation_cost(meta, price) for meta in metas]
+            paid = [cost for cost in costs if cost is not None]
+            sent, received = (sum((_token_counts(meta) or (0, 0))[place] for meta in metas) for place in (0, 1))
+            total = sum(paid) if len(paid) == len(metas) else None
+            models.append(ModelCost(name, len(metas), sent, received, total))
+    return models
 
 
 def cost_by_annotation(study: Study) -> dict[str, float]:
-    """What each annotation of a machine cost, by its id; those of which nothing is known are absent."""
+    """Return the cost of each machine annotation by its ID, omitting unknown costs."""
     prices = _token_prices_by_model(study)
     rows = study.annotations.select("id", "annotator", "meta").iter_rows()
     costs = {id: _annotation_cost(parse_json_object(meta), prices.get(annotator)) for id, annotator, meta in rows}
     return {id: cost for id, cost in costs.items() if cost is not None}
 
 
-def _model_cost(study: Study, name: str, price: tuple[float, float] | None) -> ModelCost | None:
-    metas = [parse_json_object(meta) for meta in study.annotations.filter(annotator=name)["meta"]]
-    known = [meta for meta in metas if _token_counts(meta) or "cost" in meta]
-    if not known:
-        return None
-    costs = [_annotation_cost(meta, price) for meta in metas]
-    paid = [cost for cost in costs if cost is not None]
-    sent, received = (sum((_token_counts(meta) or (0, 0))[place] for meta in metas) for place in (0, 1))
-    return ModelCost(name, len(metas), sent, received, sum(paid) if len(paid) == len(metas) else None)
-
-
 def _token_prices_by_model(study: Study) -> dict[str, tuple[float, float] | None]:
-    """The price of a million tokens of each language model, sent and received; None where none was named."""
-    models = study.annotators.filter(kind="llm").select("id", "meta").iter_rows()
-    return {id: _parse_token_price(parse_json_object(meta).get("settings")) for id, meta in models}
-
-
-def _parse_token_price(settings: object) -> tuple[float, float] | None:
-    price = settings.get("price") if isinstance(settings, Mapping) else None
-    return (float(price[0]), float(price[1])) if isinstance(price, list | tuple) and len(price) == 2 else None
+    """Return each language model's prices per million tokens sent and received, or None if no prices are given."""
+    prices: dict[str, tuple[float, float] | None] = {}
+    for id, meta in study.annotators.filter(kind="llm").select("id", "meta").iter_rows():
+        settings = parse_json_object(meta).get("settings")
+        pair = settings.get("price") if isinstance(settings, Mapping) else None
+        is_given = isinstance(pair, list | tuple) and len(pair) == 2
+        prices[id] = (float(pair[0]), float(pair[1])) if pair and is_given else None
+    return prices
 
 
 def _token_counts(meta: Mapping[str, object]) -> tuple[int, int] | None:
@@ -72,8 +69,8 @@ def _token_counts(meta: Mapping[str, object]) -> tuple[int, int] | None:
 
 
 def _annotation_cost(meta: Mapping[str, object], price: tuple[float, float] | None) -> float | None:
-    written_down = meta.get("cost")
-    if isinstance(written_down, int | float):
-        return float(written_down)
+    cost = meta.get("cost")
+    if isinstance(cost, int | float):
+        return float(cost)
     tokens = _token_counts(meta)
     return token_cost(price, *tokens) if price and tokens else None

@@ -1,20 +1,20 @@
-r"""A mean over all texts from people's values of some and judges' values of all.
+r"""Prediction-powered inference: a mean over all texts from people's values on some and judges' values on all.
 
-The estimate is a regression estimate: with $\bar y$ the mean of people's values, $\bar f$ the mean of a judge's
-values on the same texts and $\bar F$ its mean on all texts,
+The estimate is a regression estimate. With $\bar y$ the mean of people's values, $\bar f$ the mean of a judge's values
+on the same texts and $\bar F$ its mean on all texts,
 
 $$\hat\theta = \bar y + \lambda (\bar F - \bar f).$$
 
-With the best $\lambda$ it is prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic 2023,
-"PPI++"), written so that the texts people read stay among all texts. What is added for few texts:
+With the best $\lambda$ this is prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic 2023,
+"PPI++"), in a form in which "all texts" include the human-annotated ones. Additions for small samples:
 
-- $\lambda$ is shrunk towards 0 by $1 - 2/F$, F being that of the regression, so that a judge of no use costs nothing;
-- residuals are those of each text when $\lambda$ is fitted without it (leave-one-out, in one step by the leverages), so
-  that fitting is not mistaken for knowing;
-- the interval undoes skewness (`mean_interval`).
+- $\lambda$ is shrunk towards 0 by $1 - 2/F$, with F from the regression, so that a useless judge does no harm.
+- Residuals are leave-one-out, computed in one step from the leverages, so that overfitting does not narrow the
+  interval.
+- The interval is corrected for skewness (`mean_interval`).
 
-Texts may lie in strata of known shares, and may have been drawn with unequal probabilities (Horvitz and Thompson 1952,
-as a ratio). Several judges are several columns.
+Texts may belong to strata of known shares, and may have been drawn with unequal probabilities (Horvitz and Thompson
+1952, as a ratio). Each judge is one column.
 """
 
 from __future__ import annotations
@@ -34,34 +34,36 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 SHRINKAGE = 2.0
-NO_SPREAD = ErrorMoments(0.0)
+ZERO_ERROR_MOMENTS = ErrorMoments(0.0)
 
 
 @dataclass(frozen=True)
 class TextValues:
-    """Values of one measure: people's of some texts, judges' of all of them."""
+    """Values of one measure, from people on some texts and from judges on all texts."""
 
     human: Floats
-    """(n,): people's values of the texts that they read."""
+    """(n,): people's values on the texts that they annotated."""
     read: Ints
-    """(n,): which of all texts these are."""
+    """(n,): positions of the human-annotated texts among all texts."""
     judges: Floats
-    """(judges, N): every judge's value of every text; no rows where there is no judge."""
+    """(judges, N): value of each judge on each text; an empty array if there are no judges."""
     strata: Ints | None = None
-    """(N,): the number of each text's stratum, from 0."""
+    """(N,): stratum number of each text, from 0."""
     inclusion: Floats | None = None
-    """(n,): in what proportion to the others each text had a chance to be read; None where all had the same."""
+    """(n,): relative inclusion probability of each text; None if all are equal."""
 
     def __post_init__(self) -> None:
         texts = self.judges.shape[1]
         if len(self.human) != len(self.read) or (len(self.read) and self.read.max() >= texts):
-            raise ValueError("people's values need the places of their texts among all texts")
+            raise ValueError(
+                "`human` and `read` must have the same length, and `read` must hold positions among all texts"
+            )
         if self.inclusion is not None and (self.inclusion <= 0).any():
-            raise FinecombError("a text that was read cannot have had a chance of 0 to be drawn")
+            raise FinecombError("inclusion probabilities must be above 0")
 
     @property
     def text_count(self) -> int:
-        """N, all texts."""
+        """Number of all texts (N)."""
         return int(self.judges.shape[1])
 
     @functools.cached_property
@@ -71,152 +73,142 @@ class TextValues:
         return np.bincount(strata) / self.text_count
 
     @functools.cached_property
-    def stratum_of_read(self) -> Ints:
-        """(n,): the stratum of each text that people read."""
+    def strata_of_read_texts(self) -> Ints:
+        """(n,): stratum of each text that people annotated."""
         return np.zeros(len(self.read), dtype=np.int64) if self.strata is None else self.strata[self.read]
 
     def without_judges_or_strata(self) -> TextValues:
-        """Without strata and without judges: people alone."""
+        """Return the values of people alone, without judges and strata."""
         return replace(self, strata=None, judges=self.judges[:0])
 
     def without_judges(self) -> TextValues:
-        """Without judges; strata stay."""
+        """Return the values without judges but with strata."""
         return replace(self, judges=self.judges[:0])
 
 
 @dataclass(frozen=True)
 class PpiEstimate:
-    """An estimated mean with what went into it."""
+    """Estimated mean with its error moments and the weights of the judges."""
 
     value: float
     spread: ErrorMoments
     slopes: Floats
-    """(judges,): how much each judge counts; 0 where it adds nothing."""
+    """(judges,): weight of each judge; 0 if the judge does not improve the estimate."""
     influence: Floats
-    """(n,): what each text that people read adds to the error of the estimate."""
-    fixed: ErrorMoments = NO_SPREAD
-    """The part of the spread that more human texts do not lessen: that of judges' means over all texts."""
+    """(n,): contribution of each human text to the error of the estimate."""
+    fixed: ErrorMoments = ZERO_ERROR_MOMENTS
+    """Part of the error that more human texts do not reduce: the error of the judges' means over all texts."""
 
     def interval(self, level: float = 0.95, signed: bool = False) -> tuple[float, float]:
-        """Both ends at a level of confidence; `signed` for differences."""
+        """Return the confidence interval as (low, high); set `signed` for differences."""
         return hall_interval(self.value, self.spread, level, signed=signed)
 
     @property
     def uses_judges(self) -> bool:
-        """Whether a judge counts at all."""
+        """True if any judge has a weight other than 0."""
         return bool(np.any(self.slopes != 0))
 
 
 def ppi_mean(values: TextValues) -> PpiEstimate:
-    """The mean over all texts; without judges and strata, the plain mean of people's values."""
-    _reject_thin_strata(values)
-    base = _base_weights(values)
-    centred = _centre_by_stratum(values.human[None], values, base)[0]
-    design = _Regression.fit(values, base, centred)
-    slopes = design.slopes
-    gap = _judge_means(values) - values.judges[:, values.read] @ base  # of each judge: all texts less those read
-    value = float(base @ values.human + slopes @ gap)
-    influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
-    fixed = _judge_mean_error_moments(values, slopes, design.shrinkage)
-    spread = _sampling_error_moments(values, base, influence, design.degrees_of_freedom) + fixed
-    return PpiEstimate(value, spread, slopes, influence, fixed)
-
-
-def _reject_thin_strata(values: TextValues) -> None:
-    counts = np.bincount(values.stratum_of_read, minlength=len(values.stratum_shares))
+    """Estimate a mean over all texts with judges and strata. Without both, it is the mean of people's values."""
+    counts = np.bincount(values.strata_of_read_texts, minlength=len(values.stratum_shares))
+    # The variance within a stratum needs two values.
     thin = np.flatnonzero((counts < 2) & (values.stratum_shares > 0))
     if len(thin):
         raise FinecombError(
-            f"stratum {thin[0]} has {counts[thin[0]]} text read by people; a stratum needs two, so join it with another"
+            f"stratum {thin[0]} requires at least 2 texts annotated by people, found {counts[thin[0]]}; "
+            "merge it with another stratum"
         )
-
-
-def _base_weights(values: TextValues) -> Floats:
-    """(n,): what each text counts without a judge; adds up to the share of its stratum within each stratum."""
+    # Horvitz-Thompson weights, scaled to the known share of the stratum.
     raw = np.ones(len(values.read)) if values.inclusion is None else 1 / values.inclusion
-    totals = np.bincount(values.stratum_of_read, raw, len(values.stratum_shares))
-    return np.asarray(
-        raw * values.stratum_shares[values.stratum_of_read] / totals[values.stratum_of_read], dtype=np.float64
+    totals = np.bincount(values.strata_of_read_texts, raw, len(values.stratum_shares))
+    base = np.asarray(
+        raw * values.stratum_shares[values.strata_of_read_texts] / totals[values.strata_of_read_texts], dtype=np.float64
     )
+    centred = _centre_by_stratum(values.human[None], values, base)[0]
+    design = _JudgeRegression.fit(values, base, centred)
+    slopes = design.slopes
+    # Mean of each judge over all texts minus its mean over human texts
+    gap = np.asarray(values.judges.mean(axis=1), dtype=np.float64) - values.judges[:, values.read] @ base
+    value = float(base @ values.human + slopes @ gap)
+    influence = (base + design.shrinkage * (gap @ design.inverse) @ (design.columns * base)) * design.residuals
+    fixed = _judge_mean_error_moments(values, slopes, design.shrinkage)
+    # Error because people annotated only some of the texts, summed over strata
+    total = ErrorMoments(0.0)
+    for stratum in np.unique(values.strata_of_read_texts):
+        inside = values.strata_of_read_texts == stratum
+        shares = base[inside] / base[inside].sum()
+        # Effective sample size: number of equally weighted texts with the same variance
+        size = 1 / float((shares**2).sum())
+        third = float((influence[inside] ** 3).sum())
+        # Correction of the unbiased third moment
+        third *= math.sqrt(size * (size - 1)) / (size - 2) if size > 2.5 else 0.0
+        total += ErrorMoments(float((influence[inside] ** 2).sum()), third, size - 1)
+    spread = replace(total, df=max(total.df - design.fitted_degrees_of_freedom, 1.0)) + fixed
+    return PpiEstimate(value, spread, slopes, influence, fixed)
 
 
 def _centre_by_stratum(rows: Floats, values: TextValues, base: Floats) -> Floats:
-    """Rows, (rows, n), less their mean within each stratum."""
+    """Subtract from each row of (rows, n) its weighted mean within each stratum."""
     size = len(values.stratum_shares)
-    means = np.array([np.bincount(values.stratum_of_read, row * base, size) for row in rows]).reshape(len(rows), size)
+    means = np.array([np.bincount(values.strata_of_read_texts, row * base, size) for row in rows]).reshape(
+        len(rows), size
+    )
     means = np.divide(means, values.stratum_shares, out=np.zeros_like(means), where=values.stratum_shares > 0)
-    return np.asarray(rows - means[:, values.stratum_of_read], dtype=np.float64)
-
-
-def _judge_means(values: TextValues) -> Floats:
-    """(judges,): each judge's mean over all texts."""
-    return np.asarray(values.judges.mean(axis=1), dtype=np.float64)
+    return np.asarray(rows - means[:, values.strata_of_read_texts], dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class _Regression:
-    """People's values on judges', both without their stratum's mean."""
+class _JudgeRegression:
+    """Regression of people's values on judges' values, both centred by stratum."""
 
     columns: Floats
-    """(judges, n)."""
+    """(judges, n): centred values of judges."""
     inverse: Floats
-    """(judges, judges): of the judges' weighted products."""
+    """(judges, judges): inverse of the weighted cross products of judges."""
     slopes: Floats
     shrinkage: float
     residuals: Floats
-    """(n,): of each text when the rest is fitted without it."""
+    """(n,): leave-one-out residual of each text."""
 
     @property
-    def degrees_of_freedom(self) -> float:
-        """Degrees of freedom that fitting costs."""
+    def fitted_degrees_of_freedom(self) -> float:
+        """Degrees of freedom used by the fit."""
         return self.shrinkage * len(self.slopes)
 
     @classmethod
-    def fit(cls, values: TextValues, base: Floats, centred: Floats) -> _Regression:
+    def fit(cls, values: TextValues, base: Floats, centred: Floats) -> _JudgeRegression:
         columns = _centre_by_stratum(values.judges[:, values.read], values, base)
         products = (columns * base) @ columns.T
+        # Judges may be collinear, hence the pseudo-inverse and its rank.
         inverse = np.asarray(np.linalg.pinv(products, rcond=1e-9, hermitian=True), dtype=np.float64)
-        whole = inverse @ ((columns * base) @ centred)
-        shrinkage = _shrinkage(base, centred, centred - whole @ columns, int(np.linalg.matrix_rank(inverse)), values)
-        slopes = shrinkage * whole
+        unshrunk_slopes = inverse @ ((columns * base) @ centred)
+        # Shrinkage factor of the slopes, 1 - 2 / F, or 0 if F is below 2 or not available
+        judges = int(np.linalg.matrix_rank(inverse))
+        freedom = len(base) - len(values.stratum_shares) - judges
+        unexplained = float(base @ (centred - unshrunk_slopes @ columns) ** 2)
+        explained = float(base @ centred**2) - unexplained
+        if not judges or freedom < 1 or explained <= 1e-12:
+            shrinkage = 0.0
+        # A perfect judge has an infinite F and needs no shrinkage.
+        elif unexplained <= 1e-12 * explained:
+            shrinkage = 1.0
+        else:
+            shrinkage = max(0.0, 1 - SHRINKAGE / (explained / judges / (unexplained / freedom)))
+        slopes = shrinkage * unshrunk_slopes
         leverage = shrinkage * base * np.einsum("kn,kl,ln->n", columns, inverse, columns)
-        stratum_leverage = (
-            base / values.stratum_shares[values.stratum_of_read]
-        )  # leverage of the text on its stratum's mean
+        # Leverage of the text on the mean of its stratum
+        stratum_leverage = base / values.stratum_shares[values.strata_of_read_texts]
+        # The limit avoids a division by 0 for a text that determines the slope alone.
         residuals = (centred - slopes @ columns) / (np.sqrt(1 - stratum_leverage) * (1 - np.minimum(leverage, 0.99)))
         return cls(columns, inverse, slopes, shrinkage, residuals)
 
 
-def _shrinkage(base: Floats, centred: Floats, residuals: Floats, judges: int, values: TextValues) -> float:
-    """By how much slopes are pulled towards 0: 1 - 2 / F, 0 where F is below 2 or cannot be had."""
-    freedom = len(base) - len(values.stratum_shares) - judges
-    unexplained = float(base @ residuals**2)
-    explained = float(base @ centred**2) - unexplained
-    if not judges or freedom < 1 or explained <= 1e-12:
-        return 0.0
-    if unexplained <= 1e-12 * explained:
-        return 1.0
-    return max(0.0, 1 - SHRINKAGE / (explained / judges / (unexplained / freedom)))
-
-
-def _sampling_error_moments(values: TextValues, base: Floats, influence: Floats, lost: float) -> ErrorMoments:
-    """The error from people having read some texts only, stratum by stratum."""
-    total = ErrorMoments(0.0)
-    for stratum in np.unique(values.stratum_of_read):
-        inside = values.stratum_of_read == stratum
-        shares = base[inside] / base[inside].sum()
-        size = 1 / float((shares**2).sum())  # texts of equal weight that would do as well
-        third = float((influence[inside] ** 3).sum())
-        third *= math.sqrt(size * (size - 1)) / (size - 2) if size > 2.5 else 0.0  # as the unbiased third moment has it
-        total += ErrorMoments(float((influence[inside] ** 2).sum()), third, size - 1)
-    return replace(total, df=max(total.df - lost, 1.0))
-
-
 def _judge_mean_error_moments(values: TextValues, slopes: Floats, shrinkage: float) -> ErrorMoments:
-    """The error from all texts being a sample too: of judges' means over them.
+    """Return the error moments of the judges' means, which have an error because all texts are themselves a sample.
 
-    The texts people read are among all texts. With shrunk slopes their residuals still go along with the judges'
-    values, which adds 2 (1 - shrinkage) / shrinkage times as much.
+    The human-annotated texts are among all texts. With shrunk slopes, their residuals remain correlated with the
+    judges' values, which adds 2 (1 - shrinkage) / shrinkage times the variance.
     """
     total = ErrorMoments(0.0)
     if not np.any(slopes):
@@ -242,14 +234,16 @@ def cross_fitted_predictions(
     folds: int = 5,
     seed: int = 0,
 ) -> Floats:
-    """A judge trained on people's own values, (N,), that never judges a text it was fitted on.
+    """Predict the value of each text, (N,), with judges trained on people's values for other texts.
 
-    People's texts are cut into folds; each is predicted by a judge trained on the others, and texts that nobody read by
-    the mean of all of them (Zrnic and Candes 2024, "Cross-prediction-powered inference"). `train` takes features and
-    values and returns a function of features.
+    The human texts are divided into folds. Each fold is predicted by a judge trained on the others, and all other texts
+    by the mean of these judges (Zrnic and Candes 2024, "Cross-prediction-powered inference"). `train` takes features
+    and values and returns a function of features.
     """
     if folds < 2 or folds > len(read):
-        raise FinecombError(f"{len(read)} texts cannot be cut into {folds} folds; take 2 to {len(read)}")
+        raise FinecombError(
+            f"folds must be from 2 to the number of texts annotated by people ({len(read)}), found {folds}"
+        )
     fold = np.random.default_rng(seed).permutation(np.arange(len(read)) % folds)
     total, held_out = np.zeros(len(features)), np.zeros(len(features))
     for number in range(folds):
@@ -265,7 +259,7 @@ def cross_fitted_predictions(
 
 @dataclass(frozen=True, slots=True)
 class VarianceGain:
-    """How many times as many texts people would have had to read for the same variance, with an interval."""
+    """Factor by which people alone would need more texts for the same variance, with its interval."""
 
     ratio: float
     low: float
@@ -273,9 +267,9 @@ class VarianceGain:
 
 
 def estimate_variance_gain(without: PpiEstimate, with_judge: PpiEstimate) -> VarianceGain:
-    """What the second estimate gains over the first, on the same human texts.
+    """Estimate the ratio of the variance of `without` to that of `with_judge`, on the same human texts.
 
-    The interval, at 95%, is that of the logarithm of the ratio, from how each text moves both variances.
+    The 95% interval is computed for the logarithm of the ratio from the influence of each text on both variances.
     """
     ratio = without.spread.variance / with_judge.spread.variance
     n = len(without.influence)

@@ -1,10 +1,10 @@
-r"""Which text a person should read next, so that the interval of the overall mean shrinks most.
+r"""Allocation of texts to people that narrows the interval of the overall mean as fast as possible.
 
-Texts lie in strata (systems, domains, or how far judges disagree). With $W_h$ the share of stratum h among all texts,
-$s_h$ the standard deviation of its values and $n_h$ how many people have read, the variance of the stratified mean is
-$\sum_h W_h^2 s_h^2 / n_h$; Neyman (1934) makes $n_h$ proportional to $W_h s_h$. One text at a time that means: give one
-of the stratum where $W_h^2 s_h^2 / (n_h (n_h + 1))$ is largest. A fixed share of texts is drawn at random from all
-strata, so that no text ever has probability zero, and the probability with which a text was given is kept with it.
+Texts belong to strata (systems, domains, or the disagreement of judges). With $W_h$ the share of stratum h among all
+texts, $s_h$ the standard deviation of its values and $n_h$ the number of annotated texts, the variance of the
+stratified mean is $\sum_h W_h^2 s_h^2 / n_h$. Neyman (1934) makes $n_h$ proportional to $W_h s_h$. For one text at a
+time, this selects the stratum with the largest $W_h^2 s_h^2 / (n_h (n_h + 1))$. A fixed share of texts is drawn at
+random from all strata, so that no text has probability zero. The probability of each drawn text is stored.
 """
 
 from __future__ import annotations
@@ -24,48 +24,49 @@ from finecomb.core.study import Study
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-EXPLORATION = 0.1
-"""Share of texts that are drawn from all strata alike."""
+EXPLORATION_SHARE = 0.1
+"""Share of draws that select a text at random from all strata."""
 MIN_TEXTS_PER_STRATUM = 5
-"""Texts that every stratum gets first."""
+"""Minimum number of annotated texts per stratum; strata with fewer texts come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDraw:
-    """A text to be read next, and how likely it was to be this one."""
+    """Drawn text with its inclusion probability."""
 
     text: int
-    """Position among all texts."""
+    """Position of the drawn text among all texts."""
     stratum: int
     probability: float
 
 
-def stratum_deviations(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
-    """Standard deviation of each stratum's values, (strata,), pulled towards the common one where there are few.
+def shrunk_stratum_deviations(values: Sequence[Floats], prior: Floats | None = None) -> Floats:
+    """Return the standard deviation of each stratum, (strata,), shrunk towards a guess if there are few values.
 
-    `prior`, (strata,), is a guess of each, e.g. the spread of the judges' values there; it counts like four texts.
-    Without it the guess is the common standard deviation. Never zero: a stratum of zeros may still hold an error.
+    `prior`, (strata,), is the guess, e.g. the standard deviation of the judges' values; it counts as four texts.
+    Without it the guess is the pooled standard deviation. The result is never 0, because a stratum of zeros may still
+    contain an error.
     """
     degrees = np.array([max(len(stratum) - 1, 0) for stratum in values], dtype=np.float64)
     squares = np.array([float(((part - part.mean()) ** 2).sum()) if len(part) else 0.0 for part in values])
     common = squares.sum() / max(degrees.sum(), 1.0)
     guess = np.full(len(values), common) if prior is None else prior**2
     variances = (squares + 4 * guess) / (degrees + 4)
-    least = max(common, float(guess.max(initial=0.0)), 1e-12) / 100
-    return np.asarray(np.sqrt(np.maximum(variances, least)), dtype=np.float64)
+    min_variance = max(common, float(guess.max(initial=0.0)), 1e-12) / 100
+    return np.asarray(np.sqrt(np.maximum(variances, min_variance)), dtype=np.float64)
 
 
 def stratum_probabilities(
-    sizes: Ints, counts: Ints, deviations: Floats, left: Ints, exploration: float = EXPLORATION
+    sizes: Ints, counts: Ints, deviations: Floats, left: Ints, exploration: float = EXPLORATION_SHARE
 ) -> Floats:
-    """How likely the next text comes from each stratum, (strata,).
+    """Return the probability that the next text comes from each stratum, (strata,).
 
-    `sizes` are all texts of each stratum, `counts` those read, `left` those that may still be given. Strata with fewer
-    than five come first; then the one where the variance falls most has all but `exploration`, which is spread over
-    what is left.
+    `sizes` are the numbers of texts per stratum, `counts` those annotated, `left` those still available. Strata with
+    fewer than five annotated texts come first. After that, the stratum that reduces the variance most has probability 1
+    minus `exploration`, and `exploration` is spread over all available texts.
     """
     if not left.sum():
-        raise FinecombError("no text is left to give out")
+        raise FinecombError("no text is left to assign")
     open_ = left > 0
     even = np.where(open_, left, 0) / left.sum()
     shares = sizes / sizes.sum()
@@ -73,6 +74,7 @@ def stratum_probabilities(
     drop = np.where(open_, np.where(counts < MIN_TEXTS_PER_STRATUM, np.inf, drop), -np.inf)
     first = np.flatnonzero(drop == drop.max())
     if np.isinf(drop.max()):
+        # Among strata below the minimum, those with the fewest annotated texts come first.
         first = first[counts[first] == counts[first].min()]
     best = np.zeros(len(sizes))
     best[first] = 1 / len(first)
@@ -85,12 +87,12 @@ def draw_next_text(
     deviations: Floats,
     rng: np.random.Generator,
     closed: Ints | None = None,
-    exploration: float = EXPLORATION,
+    exploration: float = EXPLORATION_SHARE,
 ) -> TextDraw:
-    """The text to give next: a stratum by `stratum_probabilities`, and any of its texts alike.
+    """Draw the next text: a stratum by `stratum_probabilities`, then one of its texts at random.
 
-    `strata`, (N,), is the stratum of every text; `read` are the positions of texts that people have read or are
-    reading; `closed` those that this person may not have.
+    `strata`, (N,), is the stratum of each text. `read` are the positions of texts that people have annotated or are
+    annotating, and `closed` those of texts that the next annotator must not get.
     """
     gone = np.zeros(len(strata), dtype=np.bool_)
     gone[read] = True
@@ -106,14 +108,14 @@ def draw_next_text(
 
 
 def judge_disagreement_per_text(judges: Floats) -> Floats:
-    """How far judges differ on each text, (N,), in standard deviations of each judge: zeros for a single judge."""
+    """Return the standard deviation of the judges' standardised values on each text, (N,); 0 for a single judge."""
     scale = judges.std(axis=1, keepdims=True)
     scaled = np.divide(judges - judges.mean(axis=1, keepdims=True), scale, out=np.zeros_like(judges), where=scale > 0)
     return np.asarray(scaled.std(axis=0), dtype=np.float64)
 
 
 def cut_by_quantile(scores: Floats, parts: int) -> Ints:
-    """Texts in as many parts of nearly equal size by a score, (N,): the lowest are 0. Equal scores stay together.
+    """Divide texts into nearly equal parts by score, (N,), numbered from 0 for the lowest; ties stay together.
 
     >>> cut_by_quantile(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 5.0]), 3).tolist()
     [0, 0, 0, 1, 2, 2]
@@ -126,58 +128,69 @@ def cut_by_quantile(scores: Floats, parts: int) -> Ints:
     return numbered.astype(np.int64)
 
 
-# --- the strata of a study ---------------------------------------------------------------------------------------
+# --- strata of a study -------------------------------------------------------------------------------------------
 
 
 class JudgeTextSummary(NamedTuple):
-    """What a judge did with one text, as far as it decides who reads it next."""
+    """Number of marks and uncertainty of one judge on one text."""
 
     judge: str
     document: str
     marks: int
     doubt: float
-    """Sum over marks of confidence times what is missing to certainty; 0 where no mark has a confidence."""
+    """Sum of confidence * (1 - confidence) over marks; 0 if no mark has a confidence."""
 
 
 @dataclass(frozen=True)
 class TextStrata:
-    """All texts with their strata."""
+    """Texts of a study with their strata."""
 
     documents: tuple[str, ...]
     names: tuple[str, ...]
-    """Of the strata."""
+    """Names of the strata."""
     numbers: Ints
-    """(texts,): the stratum of each text."""
+    """(texts,): stratum number of each text."""
     prior: Floats | None = None
-    """(strata,): standard deviation of the judges' marks in each stratum; None without judges."""
-
-    def stratum_name(self, document: str) -> str:
-        """The stratum of one text by name."""
-        return self.names[int(self.numbers[self.documents.index(document)])]
+    """(strata,): standard deviation of the numbers of marks by judges; None without judges."""
 
 
 def build_text_strata(
     metas: Mapping[str, Mapping[str, Any]], readings: Iterable[JudgeTextSummary], allocation: Allocation
 ) -> TextStrata:
-    """The strata that a study's settings ask for, over all texts in the order of `metas`."""
+    """Build the strata defined by the study's settings, over all texts in the order of `metas`."""
     documents = tuple(metas)
     keys = [tuple(str(metas[id].get(name, "")) for name in allocation.strata) for id in documents]
-    prior = None
+    # Number of marks and uncertainty of each judge on each text; NaN if the judge did not annotate the text
+    marks, doubts = np.full((2, len(allocation.judges), len(documents)), np.nan)
     if allocation.judges:
-        table, doubts = _judge_marks_and_doubts(documents, readings, allocation.judges)
-        keys = [
-            (*key, part) for key, part in zip(keys, _uncertainty_parts(table, doubts, allocation.parts), strict=True)
-        ]
+        position_by_document = {document: place for place, document in enumerate(documents)}
+        for summary in readings:
+            if summary.document in position_by_document and summary.judge in allocation.judges:
+                cell = allocation.judges.index(summary.judge), position_by_document[summary.document]
+                marks[cell], doubts[cell] = summary.marks, summary.doubt
+        is_read = np.isfinite(marks).all(axis=0)
+        parts = np.full(len(documents), "not judged", dtype=object)
+        if is_read.any():
+            # Uncertainty is the disagreement of several judges, or the doubt (otherwise the marks) of one judge.
+            single = doubts[0, is_read] if doubts[0, is_read].any() else marks[0, is_read]
+            scores = judge_disagreement_per_text(marks[:, is_read]) if len(marks) > 1 else single
+            parts[is_read] = [str(part + 1) for part in cut_by_quantile(scores, allocation.parts)]
+        keys = [(*key, str(part)) for key, part in zip(keys, parts, strict=True)]
     names = sorted(set(keys))
     places = {key: place for place, key in enumerate(names)}
     numbers = np.array([places[key] for key in keys], dtype=np.int64)
+    prior = None
     if allocation.judges:
-        prior = np.array([_judge_deviation(table[:, numbers == stratum]) for stratum in range(len(names))])
+        prior = np.zeros(len(names))
+        for stratum in range(len(names)):
+            counts = [row[np.isfinite(row)] for row in marks[:, numbers == stratum]]
+            prior[stratum] = np.mean([row.std() if len(row) else 0.0 for row in counts])
     return TextStrata(documents, tuple("/".join(key) for key in names), numbers, prior)
 
 
 def build_study_strata(study: Study, allocation: Allocation) -> TextStrata:
-    """The same from a study's frames; attention checks are not among the texts."""
+    """Build the strata of a study from its tables, without attention checks."""
+    # Attention checks are not part of the sample.
     checks = set(study.settings.attention_checks)
     rows = study.documents.select("id", "meta").iter_rows()
     metas = {id: parse_json_object(cell) for id, cell in rows if id not in checks}
@@ -193,40 +206,3 @@ def build_study_strata(study: Study, allocation: Allocation) -> TextStrata:
         if judge in allocation.judges
     ]
     return build_text_strata(metas, readings, allocation)
-
-
-def _judge_marks_and_doubts(
-    documents: Sequence[str], readings: Iterable[JudgeTextSummary], judges: Sequence[str]
-) -> tuple[Floats, Floats]:
-    """Marks and doubts of every judge on every text, (judges, texts); NaN where it has not read."""
-    places = {document: place for place, document in enumerate(documents)}
-    marks, doubts = (np.full((len(judges), len(documents)), np.nan) for _ in range(2))
-    for reading in readings:
-        if reading.document in places and reading.judge in judges:
-            at = judges.index(reading.judge), places[reading.document]
-            marks[at], doubts[at] = reading.marks, reading.doubt
-    return marks, doubts
-
-
-def _uncertainty_parts(marks: Floats, doubts: Floats, parts: int) -> list[str]:
-    """The part of each text by what judges make of it: `1` for the texts on which they leave least open."""
-    is_read = np.isfinite(marks).all(axis=0)
-    names = np.full(marks.shape[1], "not judged", dtype=object)
-    if is_read.any():
-        names[is_read] = [
-            str(part + 1) for part in cut_by_quantile(_judge_uncertainty(marks[:, is_read], doubts[:, is_read]), parts)
-        ]
-    return [str(name) for name in names]
-
-
-def _judge_uncertainty(marks: Floats, doubts: Floats) -> Floats:
-    """How much judges leave open about each text: how far they disagree; of one its doubts, or else its marks."""
-    if len(marks) > 1:
-        return judge_disagreement_per_text(marks)
-    return np.asarray(doubts[0] if doubts[0].any() else marks[0], dtype=np.float64)
-
-
-def _judge_deviation(marks: Floats) -> float:
-    """Mean over judges of the standard deviation of their marks."""
-    read = [row[np.isfinite(row)] for row in marks]
-    return float(np.mean([row.std() if len(row) else 0.0 for row in read]))

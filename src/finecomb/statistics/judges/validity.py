@@ -1,4 +1,4 @@
-"""A contract: what a judge may be used for, bound to what it was checked with, and when that is stale."""
+"""Validity of a judge's calibration: its verdict, the judge it applies to, and when it is no longer valid."""
 
 from __future__ import annotations
 
@@ -6,74 +6,96 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from finecomb.core.model_notes import LIMIT_SETTINGS
 from finecomb.core.records import Record
 
 CONTRACTS_FOLDER = "contracts"
-"""Folder of a study in which contracts are kept, one file for each judge."""
-Verdict = Literal["may stand in", "may help, may not stand in", "may not be used for this"]
+"""Folder within a study that stores what judges are valid for, one file per judge."""
+_RENAMED_VERDICTS = {
+    "may stand in": "can replace people",
+    "may help, may not stand in": "can assist but not replace people",
+    "may not be used for this": "cannot be used for this",
+}
+"""Current names of the verdicts stored by earlier versions."""
+
+
+Verdict = Annotated[
+    Literal[
+        "can replace people",
+        "can assist but not replace people",
+        "cannot be used for this",
+        "too few texts to decide",
+    ],
+    BeforeValidator(lambda stored: _RENAMED_VERDICTS.get(stored, stored) if isinstance(stored, str) else stored),
+]
+"""Verdict of a calibration. Verdicts stored by earlier versions are renamed when read."""
+UNDECIDED_VERDICT: Verdict = "too few texts to decide"
 
 
 class JudgeBinding(Record):
-    """What a judge is made of; a change of any of it makes another judge."""
+    """Identity of a judge, whose calibration is no longer valid once any of these values changes."""
 
     judge: str
-    """Annotator's id."""
+    """ID of the annotator."""
     protocol: str
-    """Name and version, e.g. `scarecrow@2`."""
+    """Name and version of the protocol, e.g. `scarecrow@2`."""
     prompt: str = ""
-    """Hash of the prompt, where there is one."""
+    """Hash of the prompt, if any."""
     model: str = ""
-    """Name and version of the model, where there is one."""
+    """Name and version of the model, if any."""
     settings: Mapping[str, str] = Field(default_factory=dict)
-    """Temperature and the like."""
+    """Decoding parameters and other settings, e.g. temperature, without limits on cost and speed."""
+    endpoint: str = ""
+    """Provider of the model; empty in calibrations of earlier versions, which did not store it."""
 
     @property
     def hash(self) -> str:
-        """A short name of all of it."""
+        """Short hash of the judge's identity."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
 def build_judge_binding(judge: str, facts: Mapping[str, Any], protocol: str) -> JudgeBinding:
-    """What a judge is made of, as far as the meta of its annotator says so."""
+    """Build the identity of a judge from the meta of its annotator."""
     settings = facts.get("settings") if isinstance(facts.get("settings"), dict) else {}
     return JudgeBinding(
         judge=judge, protocol=protocol, prompt=str(facts.get("prompt_hash") or facts.get("prompt") or ""),
         model=str(facts.get("model") or facts.get("signature") or ""),
-        settings={str(name): str(value) for name, value in (settings or {}).items()},
+        settings={str(name): str(value) for name, value in (settings or {}).items() if name not in LIMIT_SETTINGS},
+        endpoint=str(facts.get("endpoint") or ""),
     )  # fmt: skip
 
 
 class JudgeContract(Record):
-    """A judge's calibration in short, kept with the study."""
+    """Summary of a judge's calibration that states what the judge is valid for."""
 
     binding: JudgeBinding
     verdict: Verdict
     labels: tuple[str, ...] = ()
-    """Labels for which it holds; all of them where none is named."""
+    """Labels that the verdict is valid for; all labels if empty."""
     systems: tuple[str, ...] = ()
-    """Systems whose texts it was checked on."""
+    """Systems whose texts the judge was calibrated on."""
     by: str = "model"
-    """Document meta that names systems."""
+    """Name of the document meta that identifies systems."""
     texts: int = Field(ge=0)
     people: int = Field(ge=0)
     epsilon: float
     winning_rate: float
     agreement: float
-    """Alpha with people."""
+    """Alpha between judge and people."""
     made: datetime
     days: int = Field(default=30, ge=1)
-    """How long it holds."""
+    """Number of days that the calibration is valid for."""
     paragraph: str
-    """What it says, in plain words."""
+    """Verdict and its reasons in plain words."""
     signature: str = ""
 
 
 class StaleCondition(Record):
-    """One of the conditions that end a contract, and whether it has come about."""
+    """Condition that ends the validity of a calibration, and its current state."""
 
     condition: str
     state: Literal["no", "near", "yes"]
@@ -81,55 +103,61 @@ class StaleCondition(Record):
 
 
 NEAR_EXPIRY_SHARE = 0.2
-"""The last part of a contract's days, in which its end is near."""
+"""Share of the validity period, at its end, in which the calibration is about to expire."""
 MAX_NEW_SYSTEM_SHARE = 0.1
-"""The share of texts from systems that a judge was not checked on beyond which its contract is stale."""
+"""Maximum share of texts from systems on which the judge was not calibrated."""
 
 
 def text_counts_by_system(contract: JudgeContract, metas: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many texts each system has, of those whose meta names one."""
+    """Return the number of texts by system, for texts whose meta names a system."""
     return dict(Counter(str(meta[contract.by]) for meta in metas if meta.get(contract.by) is not None))
 
 
-def stale_conditions(
+def expiry_conditions(
     contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: Mapping[str, int]
 ) -> list[StaleCondition]:
-    """Every condition that ends a contract, with its state: the judge as it is now, the time, the texts it reads.
+    """Return all conditions that end the validity of a calibration, with their current state.
 
-    `systems` are the numbers of texts by system, of those that it reads or is to read.
+    `systems` holds the number of texts per system that the judge annotates or will annotate.
     """
-    ends = contract.made + timedelta(days=contract.days)
-    changed = [name for name in JudgeBinding.model_fields if getattr(binding, name) != getattr(contract.binding, name)]
+    period = timedelta(days=contract.days)
+    ends = contract.made + period
+    before = contract.binding
+    before = before.model_copy(  # calibrations of earlier versions contain limits and no endpoint
+        update={
+            "settings": {name: value for name, value in before.settings.items() if name not in LIMIT_SETTINGS},
+            "endpoint": before.endpoint or binding.endpoint,
+        }
+    )
+    changed = [name for name in JudgeBinding.model_fields if getattr(binding, name) != getattr(before, name)]
+    # A calibration on texts without known systems cannot tell which systems are new.
     new = sorted(set(systems) - set(contract.systems)) if contract.systems else []
     share = sum(systems[name] for name in new) / max(1, sum(systems.values()))
     return [
         StaleCondition(
-            condition="the prompt, model, settings or protocol changes",
+            condition="the prompt, model, settings, provider or protocol changes",
             state="yes" if changed else "no",
             detail=", ".join(changed),
         ),
         StaleCondition(
-            condition=f"{contract.days} days have passed, on {ends.date().isoformat()}",
-            state="yes"
-            if now >= ends
-            else "near"
-            if now >= ends - NEAR_EXPIRY_SHARE * timedelta(days=contract.days)
-            else "no",
+            condition=f"{contract.days} days have passed ({ends.date().isoformat()})",
+            state="yes" if now >= ends else "near" if now >= ends - NEAR_EXPIRY_SHARE * period else "no",
         ),
         StaleCondition(
-            condition=f"over {MAX_NEW_SYSTEM_SHARE:.0%} of texts come from systems it was not checked on",
+            condition=f"over {MAX_NEW_SYSTEM_SHARE:.0%} of texts come from systems absent from the calibration",
             state="yes" if share > MAX_NEW_SYSTEM_SHARE else "near" if new else "no",
             detail=f"{', '.join(new)}: {share:.0%}" if new else "",
         ),
     ]
 
 
-def stale_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: Mapping[str, int]) -> str:
-    """One line that says why a contract no longer holds, or nothing."""
-    ended = [condition for condition in stale_conditions(contract, binding, now, systems) if condition.state == "yes"]
+def expiry_warning(contract: JudgeContract, binding: JudgeBinding, now: datetime, systems: Mapping[str, int]) -> str:
+    """Return a one-line warning if the calibration is no longer valid, else an empty string."""
+    ended = [condition for condition in expiry_conditions(contract, binding, now, systems) if condition.state == "yes"]
     if not ended:
         return ""
-    reasons = "; ".join(
+    reasons = ", and ".join(
         f"{condition.condition}{f' ({condition.detail})' if condition.detail else ''}" for condition in ended
     )
-    return f"the contract of {contract.binding.judge} is stale: {reasons}; calibrate again before its marks are used"
+    expired = f"the calibration of {contract.binding.judge} is no longer valid: {reasons}"
+    return f"{expired}; calibrate it again before using its marks"

@@ -1,327 +1,340 @@
-"""How often and how bad: coverage, counts, scores, rates, lengths and shares of a view, each with its interval."""
+"""Coverage, counts, scores, rates, lengths and shares of marks, each with an interval over clusters of texts."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-import scipy  # its parts load when first used: start-up stays quick
+import scipy  # submodules load on first use, which keeps start-up fast
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError, did_you_mean, param
-from finecomb.core.estimate import Finding, Signature
-from finecomb.core.options import build_options, option, reject_unknown_options
-from finecomb.core.results import Findings
-from finecomb.core.study import Study
-from finecomb.statistics.inference.resampling import (
-    Average,
-    Resample,
-    Resamples,
-    document_average_terms,
-    draw_annotation_resamples,
-    estimate_with_interval,
-    no_interval_reason,
-    ratio_or_nan,
-    undefined_estimate,
+from finecomb.core.options import build_options, option_field, reject_unknown_options
+from finecomb.core.results import Finding, Findings, Signature
+from finecomb.core.study import Study, annotation_rows_with_groups
+from finecomb.engine.partitions import ProgressWatcher, count_steps
+from finecomb.plugins import Registry
+from finecomb.statistics.inference.clusters import ANNOTATOR_CLUSTER, Clusters, find_clusters
+from finecomb.statistics.inference.intervals import (
+    Bounds,
+    Interval,
+    IntervalMethod,
+    IntervalSettings,
+    estimate_from_interval,
+    missing_interval,
+    ratio_intervals,
+    two_way_ratio_intervals,
 )
-from finecomb.statistics.measures.annotation_matrix import (
+from finecomb.statistics.inference.resampling import Average, document_average_terms, ratio_or_nan
+from finecomb.statistics.measures.numeric_answers import numeric_answer_values
+from finecomb.statistics.measures.unit_grid import (
     AnnotationMatrix,
     AnnotationTable,
     Floats,
-    Overlap,
-    back_off_labels_to_groups,
+    Ints,
+    OverlapMode,
+    UnitLevel,
+    build_unit_grid,
+    words_per_document,
 )
-from finecomb.statistics.measures.numeric_answers import numeric_answer_values
-from finecomb.statistics.measures.study_counts import annotation_rows_with_groups
-from finecomb.statistics.measures.unit_grid import Ints, Level, build_grid
-from finecomb.statistics.selection.view import View, as_view
+from finecomb.statistics.selection.view import View, as_view, back_off_labels_to_groups
 
-Detail = Literal["label", "group", "any"]
-Missing = Literal["undefined", "leave-out"]
+LabelDetail = Literal["label", "group", "any"]
+MissingValueMode = Literal["undefined", "leave-out"]
 
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """Options of every statistic with an interval over documents."""
+    """Options of statistics with an interval over clusters of documents."""
 
-    by: tuple[str, ...] = option((), "Document meta or annotator fields, with commas.", commas=True)
-    draws: int = option(1000, "Resamples behind each interval.", minimum=0)
-    seed: int = option(0, "Same seed, same intervals.")
+    by: tuple[str, ...] = option_field((), commas=True)
+    cluster: str = option_field("")
+    interval: IntervalMethod = option_field("auto")
+    draws: int = option_field(1000, minimum=0)
+    seed: int = option_field(0)
 
 
 @dataclass(frozen=True)
 class MeanOptions(IntervalOptions):
-    """Options of every measure that is a mean over annotations."""
+    """Options of measures that are computed as means over annotations."""
 
-    average: Average = option("annotation", "Mean over annotations, mean of document means, or all tokens in one pot.")
-    target: float | None = option(None, "Test each value against this one.")
-    resample: Resample = option("documents", "Intervals over documents, or over documents and annotators.")
+    average: Average = option_field("annotation")
+    target: float | None = option_field(None)
 
 
 @dataclass(frozen=True)
 class ExplanationOptions(MeanOptions):
-    """Options of measures that count tokens of explanations."""
+    """Options of measures that count the tokens of explanations."""
 
-    tokens: str = option("words", "words, whitespace, or spacy:NAME.")
+    tokens: str = option_field("words")
 
 
 @dataclass(frozen=True)
 class TextUnitOptions(ExplanationOptions):
-    """Options of measures that count tokens, or other units, of texts."""
+    """Options of measures that count the tokens or other units of texts."""
 
-    level: Level = option("token", "What is covered or counted in the text.")
+    level: UnitLevel = option_field("token")
 
 
 @dataclass(frozen=True)
 class SpanOptions(TextUnitOptions):
-    """Options of measures of the words that marks cover."""
+    """Options of measures that count the units covered by marks."""
 
-    antecedents: bool = option(False, "Count antecedents as covered too.")
+    antecedents: bool = option_field(False)
 
 
 @dataclass(frozen=True)
 class CoverageOptions(SpanOptions):
     """Options of coverage."""
 
-    overlap: Overlap = option("add", "A token in two marks counts twice, or once.")
+    overlap: OverlapMode = option_field("add")
 
 
 @dataclass(frozen=True)
 class WeightedScoreOptions(MeanOptions):
-    """Options of measures for which every mark needs a weight."""
+    """Options of measures that require a weight for each mark."""
 
-    missing: Missing = option("undefined", "Marks without severity or weight: no value, or left out.")
+    missing: MissingValueMode = option_field("undefined")
 
 
 @dataclass(frozen=True)
 class SeverityCoverageOptions(WeightedScoreOptions, SpanOptions):
-    """Options of coverage weighted by severity."""
+    """Options of severity-weighted coverage."""
 
 
 @dataclass(frozen=True)
 class MeasureOptions(SeverityCoverageOptions, CoverageOptions):
-    """All options of measures as values."""
+    """All options of measures."""
 
-    detail: Detail = "label"
-    """Whether there is a row for each label, for each group of labels, or for all marks together only."""
+    detail: LabelDetail = "label"
+    """Level of the rows: one row per label, one per group of labels, or one for all marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureAmounts:
-    """A measure is sum(top) / sum(bottom), over documents and the annotations in them."""
+    """Numerators and denominators of a measure, which is sum(top) / sum(bottom) over documents and annotations."""
 
     top: Floats
-    """(labels, annotations)"""
+    """(labels, annotations): numerators."""
     bottom: Floats
-    """(labels, annotations)"""
+    """(labels, annotations): denominators."""
     counts: NDArray[np.bool_] | None = None
-    """(annotations,): whether each can be measured at all; None for all."""
+    """(annotations,): True where the measure is defined; None for all annotations."""
     lacking: Floats | None = None
-    """(labels, annotations): marks without what the measure needs."""
+    """(labels, annotations): number of marks without a property that the measure needs, e.g. a severity."""
 
 
 def concatenate_amounts(parts: Sequence[MeasureAmounts]) -> MeasureAmounts:
-    """The amounts of all annotations from those of parts of them."""
-    if len(parts) == 1:
-        return parts[0]
+    """Concatenate the amounts of several parts along the annotations."""
     top = np.concatenate([part.top for part in parts], axis=1)
+    # strides of 0 identify the broadcast ones of measures per annotation, which need no copy
     is_per_annotation = not any(any(part.bottom.strides) for part in parts)
     counts = [part.counts for part in parts if part.counts is not None]
     lacking = [part.lacking for part in parts if part.lacking is not None]
     return MeasureAmounts(
         top,
-        _broadcast_ones(top.shape) if is_per_annotation else np.concatenate([part.bottom for part in parts], axis=1),
+        np.broadcast_to(1.0, top.shape)
+        if is_per_annotation
+        else np.concatenate([part.bottom for part in parts], axis=1),
         np.concatenate(counts) if counts else None,
         np.concatenate(lacking, axis=1) if lacking else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One row of the registry."""
+class AnnotationMeasure:
+    """A registered measure."""
 
     amounts: Callable[[AnnotationMatrix, MeasureOptions], MeasureAmounts]
-    says: str
-    """What it is, in a line."""
+    gloss: str
+    """One-line description."""
     undefined: str
-    """Why it has no value when nothing can be divided by."""
+    """Reason for an undefined value when the denominator is 0."""
     needs: str = ""
-    """What a mark must have."""
+    """Property that a mark must have for this measure, e.g. a severity."""
     strict: bool = False
-    """Whether a mark without it leaves its annotation without a value; otherwise only the mark is left out."""
+    """True if a mark that lacks `needs` makes its annotation's value undefined; otherwise only the mark is skipped."""
     uses: tuple[str, ...] = ()
-    """Options that change it, for the signature."""
+    """Names of the options that change the value and are part of the signature."""
     options: type = MeanOptions
-    """The dataclass of its options."""
+    """Dataclass of the measure's options."""
     page: str = "counts-and-rates"
-    """The page of `docs/statistics` that describes it."""
+    """Page of `docs/statistics` that describes the measure."""
     of_text: bool = False
-    """Whether it is about the whole text, so that labels have no rows of their own."""
+    """True if the measure describes the whole text and therefore has no rows per label."""
+    bounds: Bounds = (0.0, math.inf)
+    """Smallest and largest possible value; intervals do not exceed them."""
 
 
-def _broadcast_ones(shape: tuple[int, ...]) -> Floats:
-    """An array of ones that takes no memory."""
-    return np.broadcast_to(1.0, shape)
-
-
-def _per_annotation_amounts(reading: AnnotationMatrix, top: Floats) -> MeasureAmounts:
-    return MeasureAmounts(top, _broadcast_ones(top.shape))
-
-
-def _coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    covered = (
-        reading.covered_unit_counts() if choices.overlap == "union" else reading.sum_by_category(reading.mark_lengths)
-    )
-    return _text_share_amounts(reading, covered, choices)
-
-
-def _text_share_amounts(
-    reading: AnnotationMatrix, covered: Floats, choices: MeasureOptions, lacking: Floats | None = None
-) -> MeasureAmounts:
-    """Tokens covered / tokens; texts without tokens are left out."""
+def _coverage_amounts(matrix: AnnotationMatrix, choices: MeasureOptions, by_severity: bool = False) -> MeasureAmounts:
+    """Build the amounts of the share of covered units among all units; texts without units are excluded."""
+    lacking: Floats | None = None
+    if by_severity:
+        covered = matrix.sum_by_category(matrix.mark_lengths * np.nan_to_num(matrix.severities))
+        lacking = matrix.sum_by_category(np.isnan(matrix.severities).astype(np.float64))
+    elif choices.overlap == "union":
+        covered = matrix.count_covered_units_by_category()
+    else:
+        covered = matrix.sum_by_category(matrix.mark_lengths)
+    sizes = np.diff(matrix.grid.bounds)[matrix.document_positions].astype(np.float64)
+    units = np.broadcast_to(sizes, covered.shape)
     if choices.average == "pooled":
-        bottom = np.broadcast_to(reading.unit_counts, covered.shape).copy()
-        return MeasureAmounts(covered, bottom, reading.unit_counts > 0, lacking)
-    share = np.nan_to_num(ratio_or_nan(covered, np.broadcast_to(reading.unit_counts, covered.shape)))
-    return MeasureAmounts(share, _broadcast_ones(share.shape), reading.unit_counts > 0, lacking)
+        return MeasureAmounts(covered, units.copy(), sizes > 0, lacking)
+    share = np.nan_to_num(ratio_or_nan(covered, units))
+    return MeasureAmounts(share, np.broadcast_to(1.0, share.shape), sizes > 0, lacking)
 
 
-def _severity_coverage_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    unknown = np.isnan(reading.severities)
-    covered = reading.sum_by_category(reading.mark_lengths * np.nan_to_num(reading.severities))
-    return _text_share_amounts(reading, covered, choices, reading.sum_by_category(unknown.astype(np.float64)))
+def _mark_count_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    top = matrix.sum_by_category()
+    return MeasureAmounts(top, np.broadcast_to(1.0, top.shape))
 
 
-def _mark_count_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    return _per_annotation_amounts(reading, reading.sum_by_category())
-
-
-def _weighted_score_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    top = reading.sum_by_category(np.nan_to_num(reading.mark_weights))
-    lacking = reading.sum_by_category(np.isnan(reading.mark_weights).astype(np.float64))
+def _weighted_score_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    top = matrix.sum_by_category(np.nan_to_num(matrix.mark_weights))
+    lacking = matrix.sum_by_category(np.isnan(matrix.mark_weights).astype(np.float64))
     return MeasureAmounts(top, np.ones_like(top), lacking=lacking)
 
 
-def _marks_per_thousand_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    top = 1000 * reading.sum_by_category()
-    return MeasureAmounts(top, np.broadcast_to(reading.unit_counts, top.shape).copy(), reading.unit_counts > 0)
+def _build_rate_amounts(size: int) -> Callable[[AnnotationMatrix, MeasureOptions], MeasureAmounts]:
+    """Build the amounts of marks per `size` words; other levels count their units instead of words."""
+
+    def amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+        is_token = choices.level == "token"
+        sizes = words_per_document(matrix.view.study, matrix.grid.tokens) if is_token else matrix.grid.sizes
+        lengths = sizes[matrix.document_positions].astype(np.float64)
+        top = size * matrix.sum_by_category()
+        return MeasureAmounts(top, np.broadcast_to(lengths, top.shape).copy(), lengths > 0)
+
+    return amounts
 
 
-def _marked_annotation_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    return _per_annotation_amounts(reading, (reading.sum_by_category() > 0).astype(np.float64))
+def _marked_annotation_share_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    top = (matrix.sum_by_category() > 0).astype(np.float64)
+    return MeasureAmounts(top, np.broadcast_to(1.0, top.shape))
 
 
-def _mean_over_marks_amounts(reading: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> MeasureAmounts:
-    """Mean over the marks that have a value."""
-    has, lacks = (reading.sum_by_category(which.astype(np.float64)) for which in (has_value, ~has_value))
-    return MeasureAmounts(reading.sum_by_category(np.where(has_value, values, 0.0)), has, lacking=lacks)
+def _mean_over_marks_amounts(matrix: AnnotationMatrix, values: Floats, has_value: NDArray[np.bool_]) -> MeasureAmounts:
+    """Build the amounts of a mean over the marks that have a value."""
+    has, lacks = (matrix.sum_by_category(mask.astype(np.float64)) for mask in (has_value, ~has_value))
+    return MeasureAmounts(matrix.sum_by_category(np.where(has_value, values, 0.0)), has, lacking=lacks)
 
 
-def _mean_severity_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    return _mean_over_marks_amounts(reading, reading.severities, ~np.isnan(reading.severities))
+def _mean_severity_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(matrix, matrix.severities, ~np.isnan(matrix.severities))
 
 
-def _mean_span_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    return _mean_over_marks_amounts(reading, reading.mark_lengths, reading.mark_lengths > 0)
+def _mean_span_length_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(matrix, matrix.mark_lengths, matrix.mark_lengths > 0)
 
 
-def _mean_explanation_length_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    return _mean_over_marks_amounts(reading, reading.explanation_lengths, reading.explanation_lengths > 0)
+def _mean_explanation_length_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    return _mean_over_marks_amounts(matrix, matrix.explanation_lengths, matrix.explanation_lengths > 0)
 
 
-def _label_share_amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-    top = reading.sum_by_category()
+def _label_share_amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+    top = matrix.sum_by_category()
     return MeasureAmounts(top, np.broadcast_to(top[-1], top.shape).copy())
 
 
-_SIGNATURE_NAMES = {"level": "unit"}
-"""What an option is called in a signature, where that is another word."""
-_TEXT_OPTIONS = ("level", "tokens", "average", "antecedents")
-_NO_TOKENS = "no text that was read has a token"
+_SIGNATURE_NAME_BY_OPTION = {"level": "unit"}
+"""Name under which an option appears in signatures, if it differs from the option's own name."""
+_TEXT_SIGNATURE_OPTIONS = ("level", "tokens", "average", "antecedents")
+_NO_TOKENS_REASON = "no annotated text contains a token"
+_NO_WORDS_REASON = "no annotated text contains a word"
 
-MEASURES: dict[str, Measure] = {
-    "coverage": Measure(
-        _coverage_amounts,
-        "share of the tokens covered",
-        _NO_TOKENS,
-        uses=("overlap", *_TEXT_OPTIONS),
-        options=CoverageOptions,
-        page="coverage",
-    ),
-    "severity-coverage": Measure(
-        _severity_coverage_amounts,
-        "coverage with each mark times its severity",
-        _NO_TOKENS,
-        "severity",
-        True,
-        uses=_TEXT_OPTIONS,
-        options=SeverityCoverageOptions,
-        page="coverage",
-    ),
-    "count": Measure(_mark_count_amounts, "marks per annotation", "no annotations"),
-    "score": Measure(
-        _weighted_score_amounts,
-        "points per annotation by the protocol's weights",
-        "no annotations",
-        "weight",
-        True,
-        options=WeightedScoreOptions,
-        page="scores",
-    ),
-    "rate-1000": Measure(
-        _marks_per_thousand_amounts,
-        "marks per 1,000 tokens",
-        _NO_TOKENS,
-        uses=("level", "tokens"),
-        options=TextUnitOptions,
-    ),
-    "marked-documents": Measure(_marked_annotation_share_amounts, "share of annotations with a mark", "no annotations"),
-    "severity": Measure(_mean_severity_amounts, "mean severity", "no mark has a severity that is a number", "severity"),
-    "span-length": Measure(
-        _mean_span_length_amounts,
-        "mean tokens of a mark",
-        "no mark covers a token",
-        "place",
-        uses=("level", "tokens", "antecedents"),
-        options=SpanOptions,
-    ),
-    "explanation-length": Measure(
-        _mean_explanation_length_amounts,
-        "mean tokens of an explanation",
-        "no mark has an explanation",
-        "explanation",
-        uses=("tokens",),
-        options=ExplanationOptions,
-    ),
-    "fraction": Measure(_label_share_amounts, "share of all marks", "no marks"),
-}
+ANNOTATION_MEASURES = Registry[AnnotationMeasure](
+    "measures",
+    AnnotationMeasure,
+    {
+        "coverage": AnnotationMeasure(
+            _coverage_amounts,
+            "share of tokens covered by marks",
+            _NO_TOKENS_REASON,
+            uses=("overlap", *_TEXT_SIGNATURE_OPTIONS),
+            options=CoverageOptions,
+            page="coverage",
+        ),
+        "severity-coverage": AnnotationMeasure(
+            functools.partial(_coverage_amounts, by_severity=True),
+            "coverage weighted by the severity of each mark",
+            _NO_TOKENS_REASON,
+            "severity",
+            True,
+            uses=_TEXT_SIGNATURE_OPTIONS,
+            options=SeverityCoverageOptions,
+            page="coverage",
+        ),
+        "count": AnnotationMeasure(_mark_count_amounts, "marks per annotation", "no annotations"),
+        "score": AnnotationMeasure(
+            _weighted_score_amounts,
+            "points per annotation, by the protocol's weights",
+            "no annotations",
+            "weight",
+            True,
+            options=WeightedScoreOptions,
+            page="scores",
+            bounds=(-math.inf, math.inf),
+        ),
+        "rate-100": AnnotationMeasure(
+            _build_rate_amounts(100),
+            "marks per 100 words",
+            _NO_WORDS_REASON,
+            uses=("level", "tokens"),
+            options=TextUnitOptions,
+        ),
+        "rate-1000": AnnotationMeasure(
+            _build_rate_amounts(1000),
+            "marks per 1,000 words",
+            _NO_WORDS_REASON,
+            uses=("level", "tokens"),
+            options=TextUnitOptions,
+        ),
+        "marked-documents": AnnotationMeasure(
+            _marked_annotation_share_amounts,
+            "share of annotations with at least one mark",
+            "no annotations",
+            bounds=(0.0, 1.0),
+        ),
+        "severity": AnnotationMeasure(
+            _mean_severity_amounts,
+            "mean severity",
+            "no mark has a numeric severity",
+            "severity",
+            bounds=(-math.inf, math.inf),
+        ),
+        "span-length": AnnotationMeasure(
+            _mean_span_length_amounts,
+            "mean number of tokens per mark",
+            "no mark covers a token",
+            "place",
+            uses=("level", "tokens", "antecedents"),
+            options=SpanOptions,
+        ),
+        "explanation-length": AnnotationMeasure(
+            _mean_explanation_length_amounts,
+            "mean number of tokens per explanation",
+            "no mark has an explanation",
+            "explanation",
+            uses=("tokens",),
+            options=ExplanationOptions,
+        ),
+        "fraction": AnnotationMeasure(_label_share_amounts, "share of all marks", "no marks", bounds=(0.0, 1.0)),
+    },
+)
 
 
 ANSWER_PREFIX = "answer:"
-"""How the name of a measure begins that is the mean answer to a question about the document."""
-
-
-def _build_answer_measure(question: str) -> Measure:
-    """The mean answer to a question; words of an ordinal question count by their order, from 1."""
-
-    def amounts(reading: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
-        answers = numeric_answer_values(reading.view, question)
-        values = reading.rows.select("annotation").join(answers, on="annotation", how="left", maintain_order="left")
-        numbers = values["value"].fill_null(math.nan).to_numpy()
-        is_answered = np.isfinite(numbers)
-        top = np.broadcast_to(np.nan_to_num(numbers), (len(reading.labels), len(reading))).copy()
-        return MeasureAmounts(top, np.broadcast_to(is_answered.astype(np.float64), top.shape).copy(), is_answered)
-
-    return Measure(amounts, f"mean answer to {question}", "nobody answered with a number", of_text=True)
+"""Prefix of measures that are the mean answer to a question about the document."""
 
 
 def split_comma_separated_names(names: str | Sequence[str]) -> Sequence[str]:
-    """Names as a list; one text holds names with commas between them.
+    """Split a string of comma-separated names; a sequence of names is returned unchanged.
 
     >>> split_comma_separated_names("coverage, count")
     ['coverage', 'count']
@@ -330,224 +343,219 @@ def split_comma_separated_names(names: str | Sequence[str]) -> Sequence[str]:
 
 
 def measure(
-    study: Study | View, measures: str | Sequence[str] = ("coverage",), by: str | Sequence[str] = (), **options: Any
+    study: Study | View,
+    measures: str | Sequence[str] = ("coverage",),
+    by: str | Sequence[str] = (),
+    watch: ProgressWatcher | None = None,
+    **options: Any,
 ) -> Findings:
-    """Measures of a study or view by label and by the `by` columns, each with a bootstrap interval over documents.
+    """Compute measures by label and by the `by` columns, each with an interval over clusters of documents.
 
-    `measures` are names of `MEASURES`, or `answer:NAME` for the mean answer to a question about the document. `options`
-    are the fields of `MeasureOptions`; one that no measure asked for has is refused. Columns: measure, level (what is
-    covered or counted, where that can be chosen), label (`any` for all together), the `by` columns and, with a
-    `target`, target, t, df, p and test. Undefined values are NaN with the reason; so are intervals of fewer than two
-    documents, or when all documents give the same value and drawing them again shows no spread.
+    `measures` are names of `ANNOTATION_MEASURES`, or `answer:NAME` for the mean answer to a question about the
+    document. `options` are the fields of `MeasureOptions`; an option that applies to none of the measures raises an
+    error. Columns: measure, level (the unit covered or counted, where it can be chosen), label (`any` for all marks),
+    the `by` columns and, with a `target`, target, t, df, p and test.
+
+    An undefined value is NaN, with a reason. So are intervals with fewer than four clusters, or if all clusters have
+    the same value. The clusters are described in the notes.
     """
-    measures, by = split_comma_separated_names(measures), split_comma_separated_names(by)
-    choices = build_options(MeasureOptions, by=tuple(by), **options)
-    rows, view = {name: find_measure(name) for name in measures}, as_view(study)
-    reject_unknown_options(options, *({name: row.options for name, row in table.items()} for table in (rows, MEASURES)))
-    _reject_pointless_request(view, choices.resample, rows.values())
+    measures = split_comma_separated_names(measures) if isinstance(measures, str) else measures
+    by = split_comma_separated_names(by) if isinstance(by, str) else by
+    rows: dict[str, AnnotationMeasure] = {}
+    for name in measures:
+        if (row := find_measure(name)) is None:
+            raise FinecombError(f"unknown measure {name!r}{did_you_mean(name, [*ANNOTATION_MEASURES, 'answer:NAME'])}")
+        rows[name] = row
+    view = study if isinstance(study, View) else as_view(study)
+    choices = MeasureOptions(by=tuple(by))
+    if options:
+        choices = build_options(MeasureOptions, by=tuple(by), **options)
+        reject_unknown_options(
+            options, *({name: row.options for name, row in table.items()} for table in (rows, ANNOTATION_MEASURES))
+        )
+    # Raise an error if a protocol asks for no marks
+    of_marks = any(not row.of_text for row in rows.values())
+    if of_marks and view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
+        fix = f"average its answers with `finecomb measure {param('measure', 'answer:NAME')}`"
+        raise FinecombError(f"protocol {view.protocol.id} does not ask for marks; {fix}")
+    names = [name.strip() for name in choices.cluster.split(",")]
+    is_two_way = ANNOTATOR_CLUSTER in names
+    clusters = find_clusters(view.study.documents, ",".join(name for name in names if name != ANNOTATOR_CLUSTER))
     annotations, amounts = _compute_amounts(
         back_off_labels_to_groups(view) if choices.detail == "group" else view, rows, choices
     )
     findings: dict[str, list[Finding]] = {name: [] for name in amounts}
-    for columns, members in annotations.groups(by):
-        group = MeasuredGroup(annotations, choices, columns, members)
-        for name in amounts:
-            findings[name] += group.findings(name, amounts[name])
-    return Findings(finding for rows_of_one in findings.values() for finding in rows_of_one)
+    groups = list(annotations.groups(by))
+    with count_steps(len(groups) * len(amounts), watch) if watch else nullcontext() as step:
+        for columns, members in groups:
+            group = MeasuredGroup(annotations, choices, columns, members, clusters, is_two_way)
+            for name in amounts:
+                findings[name] += group.findings(name, rows[name], amounts[name])
+                if step:
+                    step()
+    return Findings((finding for rows_of_one in findings.values() for finding in rows_of_one), clusters.notes)
 
 
 def _compute_amounts(
-    view: View, measures: Mapping[str, Measure], choices: MeasureOptions
+    view: View, measures: Mapping[str, AnnotationMeasure], choices: MeasureOptions
 ) -> tuple[AnnotationTable, dict[str, MeasureAmounts]]:
-    """The amounts of each measure, made from some documents at a time, and the annotations that they are of."""
-    rows, has_answers = (
-        annotation_rows_with_groups(view.study, choices.by),
-        any(row.of_text for row in measures.values()),
-    )
+    """Compute the amounts of each measure, a few documents at a time, and return them with the table of annotations."""
+    rows = annotation_rows_with_groups(view.study, choices.by)
+    # The names of answered questions are collected over the full study.
+    has_answers = any(row.of_text for row in measures.values())
     tables: list[pl.DataFrame] = []
     amounts: dict[str, list[MeasureAmounts]] = {name: [] for name in measures}
-    for part in [view] if has_answers else view.parts():  # who answered a question is known from the whole study
-        inside = rows if part.study is view.study else _rows_of_documents(rows, part.study.documents)
-        grid = build_grid(part.study, choices.level, choices.tokens)
-        matrix = AnnotationMatrix(part, inside, grid, choices.antecedents)
+    for study in [view.study] if has_answers else view.study.iter_parts():
+        is_whole = study is view.study
+        inside = rows if is_whole else rows.filter(pl.col("document").is_in(study.documents["id"].implode()))
+        part = view if is_whole else replace(view, study=study)
+        matrix = AnnotationMatrix(
+            part, inside, build_unit_grid(study, choices.level, choices.tokens), choices.antecedents
+        )
         tables.append(inside)
         for name, row in measures.items():
             amounts[name].append(row.amounts(matrix, choices))
-    whole = AnnotationTable(view, pl.concat(tables))
-    return whole, {name: concatenate_amounts(amounts.pop(name)) for name in measures}
+    if len(tables) == 1:
+        return AnnotationTable(view, tables[0]), {name: parts[0] for name, parts in amounts.items()}
+    return AnnotationTable(view, pl.concat(tables)), {name: concatenate_amounts(amounts.pop(name)) for name in measures}
 
 
-def _rows_of_documents(rows: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """The rows about some documents."""
-    return rows.filter(pl.col("document").is_in(documents["id"].implode()))
+def find_measure(name: str) -> AnnotationMeasure | None:
+    """Return the mean over annotations with this name: one of `ANNOTATION_MEASURES`, or answers to a question."""
+    question = name.removeprefix(ANSWER_PREFIX)
+    if name.startswith(ANSWER_PREFIX) and question:
 
+        def amounts(matrix: AnnotationMatrix, choices: MeasureOptions) -> MeasureAmounts:
+            answers = numeric_answer_values(matrix.view, question)
+            values = matrix.rows.select("annotation").join(answers, on="annotation", how="left", maintain_order="left")
+            numbers = values["value"].fill_null(math.nan).to_numpy()
+            is_answered = np.isfinite(numbers)
+            top = np.broadcast_to(np.nan_to_num(numbers), (len(matrix.labels), len(matrix))).copy()
+            return MeasureAmounts(top, np.broadcast_to(is_answered.astype(np.float64), top.shape).copy(), is_answered)
 
-def _reject_pointless_request(view: View, resample: Resample, rows: Iterable[Measure]) -> None:
-    """Nothing to count where nobody was asked to mark; nobody to draw again where there is one annotator."""
-    of_marks = any(not row.of_text for row in rows)
-    if of_marks and view.protocol is not None and not view.protocol.labels and view.study.marks.is_empty():
-        way = f"its answers are averaged by `finecomb measure {param('measure', 'answer:NAME')}`"
-        raise FinecombError(f"protocol {view.protocol.id} asks for no marks; {way}")
-    if resample == "two-way" and view.study.annotations["annotator"].n_unique() == 1:
-        raise FinecombError("a two-way interval needs two annotators; there is one, so resample documents")
-
-
-def find_measure(name: str) -> Measure:
-    """The measure of that name, or of the answers to a question; an error that names the nearest otherwise."""
-    if name.startswith(ANSWER_PREFIX):
-        return _build_answer_measure(name.removeprefix(ANSWER_PREFIX))
-    if name not in MEASURES:
-        raise FinecombError(f"no measure is called {name!r}{did_you_mean(name, [*MEASURES, 'answer:NAME'])}")
-    return MEASURES[name]
-
-
-class GroupAmounts(NamedTuple):
-    """The amounts of one group."""
-
-    labels: list[str]
-    top: Floats
-    """(labels, annotations)"""
-    bottom: Floats
-    """(labels, annotations)"""
-    lacking: Ints
-    """(labels,): marks without what the measure needs."""
+        return AnnotationMeasure(
+            amounts,
+            f"mean answer to {question}",
+            "no annotation has a numeric answer",
+            of_text=True,
+            bounds=(-math.inf, math.inf),
+        )
+    return ANNOTATION_MEASURES.get(name)
 
 
 @dataclass(frozen=True)
 class MeasuredGroup:
-    """The annotations of one row of a table, to be measured."""
+    """Annotations of one combination of the `by` columns, for which measures are computed."""
 
-    reading: AnnotationTable
+    table: AnnotationTable
     choices: MeasureOptions
     columns: dict[str, str | None]
     annotations: Ints
+    clusters: Clusters
+    """Clusters of the documents of the view."""
+    is_two_way: bool = False
+    """True if annotators are crossed clusters."""
 
-    def findings(self, name: str, amounts: MeasureAmounts) -> list[Finding]:
-        """One finding for each label and one for `any`."""
+    def findings(self, name: str, measure: AnnotationMeasure, amounts: MeasureAmounts) -> list[Finding]:
+        """Compute one finding per label and one for all marks (`any`)."""
         annotations = self.annotations if amounts.counts is None else self.annotations[amounts.counts[self.annotations]]
-        part = self.select_amounts(name, amounts, annotations)
-        resampled = (
-            self._shared_resamples if len(annotations) == len(self.annotations) else self._draw_resamples(annotations)
-        )
-        numbers = resampled.resampled_ratios(part.top, part.bottom, self.choices.average)
-        tops, bottoms = document_average_terms(
-            resampled.sum_per_document(part.top), resampled.sum_per_document(part.bottom), self.choices.average
-        )
-        signatures = self._signatures(name, part, resampled)
-        return [
-            self._label_finding(name, part, row, (tops[row], bottoms[row]), numbers[:, row], signatures[row])
-            for row in range(len(part.labels))
-        ]
-
-    def select_amounts(self, name: str, amounts: MeasureAmounts, annotations: Ints) -> GroupAmounts:
-        """The amounts of some annotations and of the labels asked for."""
-        labels = self.reading.labels
-        whole = self.choices.detail == "any" or find_measure(name).of_text
-        rows = np.arange(len(labels) - (name == "fraction"))[-1 if whole else 0 :]
-        top, bottom, lacking = (
-            None if table is None else table[np.ix_(rows, annotations)]
-            for table in (amounts.top, amounts.bottom, amounts.lacking)
-        )
-        assert top is not None
-        assert bottom is not None
-        if lacking is None:
-            lacking = np.zeros_like(top)
-        elif find_measure(name).strict and self.choices.missing == "leave-out":
+        labels = self.table.labels
+        is_overall = self.choices.detail == "any" or measure.of_text
+        rows = np.arange(len(labels) - (name == "fraction"))[-1 if is_overall else 0 :]
+        cells = np.ix_(rows, annotations)
+        top, bottom = amounts.top[cells], amounts.bottom[cells]
+        lacking = np.zeros_like(top) if amounts.lacking is None else amounts.lacking[cells]
+        if measure.strict and self.choices.missing == "leave-out":
             top, bottom = np.where(lacking > 0, 0.0, top), np.where(lacking > 0, 0.0, bottom)
-        return GroupAmounts([labels[row] for row in rows], top, bottom, lacking.sum(axis=1).astype(np.int64))
+        present, document = np.unique(self.table.document_positions[annotations], return_inverse=True)
+        clusters = self.clusters.select(present)
+        tops, bottoms = (sum_annotations(values, document, len(present)) for values in (top, bottom))
+        if self.choices.average == "document":
+            tops, bottoms = document_average_terms(tops, bottoms, "document")
+        cluster_tops, cluster_bottoms = clusters.sum_documents(tops.T), clusters.sum_documents(bottoms.T)
+        bounds = (0.0, 1.0) if name == "coverage" and self.choices.overlap == "union" else measure.bounds
+        if self.is_two_way:
+            if self.choices.average == "document":
+                raise FinecombError("crossed annotators require the average over annotations, found document")
+            people = self.table.annotator_positions[annotations]
+            intervals = two_way_ratio_intervals(
+                top.T, bottom.T, clusters.positions[document], people, bounds=bounds, settings=self.settings
+            )
+        else:
+            intervals = ratio_intervals(
+                cluster_tops, cluster_bottoms, bounds=bounds, settings=self.settings, noun=clusters.name
+            )
+        fields = self._signature_fields(measure, len(annotations), clusters)
+        level = self.choices.level if "level" in measure.uses else ""
+        findings: list[Finding] = []
+        for row, label in enumerate(labels[row] for row in rows):
+            columns: dict[str, object] = {"measure": name, "level": level, "label": label, **self.columns}
+            left_out = int(lacking[row].sum()) or None
+            signature = Signature.from_fields(statistic=name, label=label, **(fields | {"left_out": left_out}))
+            is_defined = bottom[row].sum() > 0 and not (measure.strict and left_out)
+            why = "" if is_defined else self.undefined_reason(measure, bottom[row], left_out or 0)
+            if self.choices.target is not None:
+                columns |= target_t_test(self.choices.target, cluster_tops[:, row], cluster_bottoms[:, row], why)
+            value = math.nan if why else float(tops[row].sum() / bottoms[row].sum())
+            interval: Interval = missing_interval(why) if why else intervals[row]
+            findings.append(Finding(columns, estimate_from_interval(value, interval, signature, why)))
+        return findings
 
-    @functools.cached_property
-    def _shared_resamples(self) -> Resamples:
-        """Shared by all measures, since drawing takes longer than adding up."""
-        return self._draw_resamples(self.annotations)
+    @property
+    def settings(self) -> IntervalSettings:
+        """Settings of intervals."""
+        return IntervalSettings(self.choices.interval, self.choices.draws, self.choices.seed)
 
-    def _draw_resamples(self, annotations: Ints) -> Resamples:
-        document, annotator = (
-            self.reading.document_positions[annotations],
-            self.reading.annotator_positions[annotations],
-        )
-        rng = np.random.default_rng(self.choices.seed)
-        return draw_annotation_resamples(document, annotator, self.choices.draws, rng, self.choices.resample)
+    def undefined_reason(self, measure: AnnotationMeasure, bottom: Floats, lacking: int) -> str:
+        """Return the reason for an undefined value, or an empty string.
 
-    def _label_finding(
-        self,
-        name: str,
-        part: GroupAmounts,
-        row: int,
-        sums: tuple[Floats, Floats],
-        resampled: Floats,
-        signature: Signature,
-    ) -> Finding:
-        level = self.choices.level if "level" in find_measure(name).uses else ""
-        columns: dict[str, object] = {"measure": name, "level": level, "label": part.labels[row], **self.columns}
-        why = self.undefined_reason(name, part, row)
-        if self.choices.target is not None:
-            columns |= target_t_test(self.choices.target, *sums, why)
-        if why:
-            return Finding(columns, undefined_estimate(signature, why))
-        value = float(sums[0].sum() / sums[1].sum())
-        return Finding(
-            columns,
-            estimate_with_interval(
-                value, resampled, signature, missing_interval_reason=no_interval_reason(ratio_or_nan(*sums))
-            ),
-        )
-
-    def undefined_reason(self, name: str, part: GroupAmounts, row: int) -> str:
-        """Why there is no value, or nothing."""
-        kind = find_measure(name)
+        `bottom`, (annotations,), has the denominators; `lacking` marks do not have a property that the measure needs.
+        """
         if not len(self.annotations):
             return "no annotations"
-        if kind.strict and part.lacking[row] and self.choices.missing == "undefined":
-            return self._missing_values_reason(kind, int(part.lacking[row]))
-        return "" if part.bottom[row].sum() > 0 else kind.undefined
+        if measure.strict and lacking and self.choices.missing == "undefined":
+            protocol = self.table.view.protocol
+            if measure.needs == "weight" and protocol is not None and not protocol.weights:
+                return f"protocol {protocol.id} has no weights"
+            requirement = "a numeric severity" if measure.needs == "severity" else f"a {measure.needs}"
+            return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {requirement}"
+        return "" if bottom.sum() > 0 else measure.undefined
 
-    def _missing_values_reason(self, kind: Measure, lacking: int) -> str:
-        protocol = self.reading.view.protocol
-        if kind.needs == "weight" and protocol is not None and not protocol.weights:
-            return f"protocol {protocol.id} has no weights"
-        what = "a severity that is a number" if kind.needs == "severity" else f"a {kind.needs}"
-        return f"{lacking} {'marks do' if lacking > 1 else 'mark does'} not have {what}"
-
-    def _signatures(self, name: str, part: GroupAmounts, resampled: Resamples) -> list[Signature]:
-        """What made each row's number."""
-        choices, default = self.choices, MeasureOptions()
-        uses = find_measure(name).uses
-        fields = {_SIGNATURE_NAMES.get(option, option): getattr(choices, option) for option in uses}
+    def _signature_fields(self, measure: AnnotationMeasure, annotations: int, clusters: Clusters) -> dict[str, Any]:
+        """Return the signature fields that follow measure and label; `left_out` differs between rows."""
+        choices, default, uses = self.choices, MeasureOptions(), measure.uses
+        fields = {_SIGNATURE_NAME_BY_OPTION.get(option, option): getattr(choices, option) for option in uses}
         quiet = [option for option in ("level", "antecedents") if getattr(choices, option) == getattr(default, option)]
-        fields |= dict.fromkeys(_SIGNATURE_NAMES.get(option, option) for option in quiet if option in uses) | {
+        fields |= dict.fromkeys(_SIGNATURE_NAME_BY_OPTION.get(option, option) for option in quiet if option in uses) | {
             "average": choices.average if choices.average != "annotation" else None
         }
-        of = "+".join(f"{column}={value}" for column, value in self.columns.items()) or None
-        sizes: dict[str, Any] = {"annotations": len(resampled.document), "documents": resampled.documents.shape[1]}
-        sizes |= {"resample": choices.resample if choices.resample != "documents" else None}
-        sizes |= {"draws": choices.draws, "seed": choices.seed}
-        return [
-            Signature.from_fields(
-                statistic=name,
-                label=label,
-                **fields,
-                left_out=lacking or None,
-                of=of,
-                **self.reading.view.fields,
-                **sizes,
-            )
-            for label, lacking in zip(part.labels, part.lacking.tolist(), strict=True)
-        ]
+        fields |= {"left_out": None, "of": "+".join(f"{name}={value}" for name, value in self.columns.items()) or None}
+        fields |= self.table.view.fields
+        fields |= {"annotations": annotations, "documents": len(clusters.positions), **clusters.signature_fields}
+        fields |= {"crossed": ANNOTATOR_CLUSTER if self.is_two_way else None}
+        return fields | self.settings.signature_fields
+
+
+def sum_annotations(values: Floats, document: Ints, documents: int) -> Floats:
+    """Sum `values`, (labels, annotations), over the annotations of each document, (labels, documents)."""
+    if not len(document):
+        return np.zeros((len(values), documents))
+    order = np.argsort(document, kind="stable")
+    return np.add.reduceat(values[:, order], np.searchsorted(document[order], np.arange(documents)), axis=1)
 
 
 def target_t_test(target: float, top: Floats, bottom: Floats, why: str = "") -> dict[str, object]:
-    r"""One-sample t-test, two-sided, that sum(top) / sum(bottom) over documents is `target`.
+    r"""Run a two-sided one-sample t-test over clusters that compares sum(top) / sum(bottom) with `target`.
 
-    Over $r_d = top_d - target \cdot bottom_d$, whose mean is 0 when the ratio is the target. With as many annotations
-    for every document it is the usual t-test over document means.
+    The test is on $r_d = top_d - target \cdot bottom_d$, whose mean is 0 if the ratio equals the target. If all
+    clusters have the same number of annotations, it is the usual t-test on cluster means.
     """
     columns: dict[str, object] = {"target": target, "t": math.nan, "df": max(0, len(top) - 1), "p": math.nan}
     if why or len(top) < 2 or not bottom.any():
-        return columns | {"test": f"undefined: {why or 'fewer than two documents'}"}
+        return columns | {"test": f"undefined: {why or 'fewer than two clusters'}"}
     residuals = top - target * bottom
     if np.ptp(residuals) == 0:
-        return columns | {"test": "undefined: all documents give the same value"}
+        return columns | {"test": "undefined: all clusters give the same value"}
     t = residuals.mean() / (residuals.std(ddof=1) / math.sqrt(len(residuals)))
     p = 2 * scipy.stats.t.sf(abs(t), len(residuals) - 1)
-    return columns | {"t": float(t), "p": float(p), "test": "t over documents"}
+    return columns | {"t": float(t), "p": float(p), "test": "t over clusters"}

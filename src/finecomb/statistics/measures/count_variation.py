@@ -1,4 +1,4 @@
-"""How much error counts would vary with a given number of documents."""
+"""Coefficient of variation of mark counts in samples of a given number of documents."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.errors import FinecombError, param
+from finecomb.core.results import Estimate, Finding, Signature
 from finecomb.statistics.inference.resampling import (
     draw_annotation_resamples,
     estimate_with_interval,
     ratio_or_nan,
     undefined_estimate,
 )
-from finecomb.statistics.measures.annotation_matrix import Floats, build_annotation_matrix
+from finecomb.statistics.measures.unit_grid import Floats, build_annotation_matrix
 from finecomb.statistics.selection.view import View
 
 
-def variation(
+def mark_count_variation(
     view: View,
     sizes: Sequence[int] = (50,),
     by: Sequence[str] = (),
@@ -29,42 +29,45 @@ def variation(
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Finding]:
-    r"""Coefficient of variation (sd / mean) of the number of marks in `n` documents drawn from the study's, by label.
+    r"""Compute the coefficient of variation (sd / mean) of the number of marks in n random documents, by label.
 
-    Dou et al. (2022), appendix C, Table 5 and Figure 9. They draw 1,000 times; here mean and sd are what endless
-    drawing gives: $n \bar c$ and $\sqrt n \sigma$ over documents' counts $c_d$, times $\sqrt{(N - n) / (N - 1)}$
-    without replacement. The interval comes from drawing the study's N documents again. Columns: measure, label,
-    documents, the `by` columns, mean, sd. NaN without marks, and without replacement when all documents are asked for.
+    Dou et al. (2022), appendix C, Table 5 and Figure 9. The paper draws 1,000 samples. Here, mean and sd are the exact
+    limits $n \bar c$ and $\sqrt n \sigma$ over document counts $c_d$; without replacement, sd is multiplied by
+    $\sqrt{(N - n) / (N - 1)}$. The interval resamples the study's N documents. Columns: measure, label, documents, the
+    `by` columns, mean, sd. The result is NaN without marks, with a single document, and without replacement if n is at
+    least N.
     """
     if any(size < 1 for size in sizes):
-        raise FinecombError(f"documents to draw are at least 1, not {min(sizes)}")
-    reading = build_annotation_matrix(view, by, "document")  # the texts are not looked at
-    counts = reading.sum_by_category()
+        raise FinecombError(f"{param('sizes')} must be at least 1, found {min(sizes)}")
+    matrix = build_annotation_matrix(view, by, "document")  # level document: the counts need no tokens
+    counts = matrix.sum_by_category()
     findings = []
-    for columns, at in reading.groups(by):
+    for columns, members in matrix.groups(by):
         resampled = draw_annotation_resamples(
-            reading.document_positions[at],
-            reading.annotator_positions[at],
+            matrix.document_positions[members],
+            matrix.annotator_positions[members],
             draws,
             np.random.default_rng(seed),
             "documents",
         )
-        document_counts = resampled.sum_per_document(counts[:, at])  # c_d, (labels, N)
-        again = coefficient_of_variation(resampled.documents, document_counts)
-        of = "+".join(f"{name}={value}" for name, value in columns.items()) or None
-        fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": of, **view.fields}
+        document_counts = resampled.sum_annotations_by_document(counts[:, members])  # c_d, (labels, N)
+        resampled_variation = coefficient_of_variation(resampled.documents, document_counts)
+        group = "+".join(f"{name}={value}" for name, value in columns.items()) or None
+        fields: dict[str, Any] = {"replace": "yes" if replace else "no", "of": group, **view.fields}
         fields |= {"among": document_counts.shape[1], "draws": draws, "seed": seed}
         for size in sizes:
-            for row, label in enumerate(reading.labels):
+            for row, label in enumerate(matrix.labels):
                 signature = Signature.from_fields(statistic="variation", label=label, documents=size, **fields)
-                more, estimate = _variation_estimate(size, document_counts[row], again[:, row], replace, signature)
-                about = {"measure": "variation", "label": label, "documents": size}
-                findings.append(Finding({**about, **columns, **more}, estimate))
+                moments, estimate = _variation_estimate(
+                    size, document_counts[row], resampled_variation[:, row], replace, signature
+                )
+                row_columns = {"measure": "variation", "label": label, "documents": size}
+                findings.append(Finding({**row_columns, **columns, **moments}, estimate))
     return findings
 
 
 def coefficient_of_variation(weights: Floats, counts: Floats) -> Floats:
-    """sd / mean over documents, (draws, labels), when each counts as often as its weight; NaN where the mean is 0."""
+    """Compute the weighted coefficient of variation over documents, (draws, labels); NaN where the mean is 0."""
     total = weights.sum(axis=1, keepdims=True)
     if not total.all():
         return np.full((len(weights), len(counts)), np.nan)
@@ -75,7 +78,7 @@ def coefficient_of_variation(weights: Floats, counts: Floats) -> Floats:
 def _variation_estimate(
     size: int, counts: Floats, again: Floats, replace: bool, signature: Signature
 ) -> tuple[dict[str, float], Estimate]:
-    """Mean and sd of the sum over `size` documents, and the coefficient."""
+    """Return the mean and sd of the number of marks in `size` documents, and their coefficient of variation."""
     mean = float(size * counts.mean()) if len(counts) else math.nan
     if why := _undefined_reason(size, counts, replace):
         return {"mean": mean, "sd": math.nan}, undefined_estimate(signature, why)
@@ -91,7 +94,7 @@ def _undefined_reason(size: int, counts: Floats, replace: bool) -> str:
     if not counts.any():
         return "no marks"
     if len(counts) < 2:
-        return "one document cannot vary"
+        return "a single document has no variation"
     if not replace and size >= len(counts):
-        return f"without replacement, {size} of {len(counts)} documents leave nothing to vary"
+        return f"{size} documents drawn without replacement from {len(counts)} have no variation"
     return ""

@@ -1,31 +1,34 @@
-"""Span coverage: the share of a text's tokens that its marks cover."""
+"""Span coverage: the share of a text's tokens covered by marks."""
 
 from __future__ import annotations
 
 from finecomb.core.errors import FinecombError, did_you_mean
-from finecomb.core.estimate import Estimate
+from finecomb.core.results import Estimate
 from finecomb.core.study import Study
-from finecomb.statistics.measures.annotation_matrix import Overlap
+from finecomb.statistics.inference.intervals import IntervalMethod
 from finecomb.statistics.measures.annotation_measures import measure
-from finecomb.statistics.selection.view import ANY, View, as_view
+from finecomb.statistics.measures.unit_grid import OverlapMode
+from finecomb.statistics.selection.view import ANY_LABEL, View, as_view
 
 
 def coverage(
     study: Study | View,
     label: str | None = None,
     tokens: str = "words",
-    overlap: Overlap = "add",
+    overlap: OverlapMode = "add",
+    interval: IntervalMethod = "auto",
     draws: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Tokens covered / tokens of each annotation, averaged over annotations, with an interval over documents.
+    """Compute the share of tokens covered per annotation, averaged over annotations, with an interval over documents.
 
-    Dou et al. (2022), section 6. Annotations without marks count 0; texts without tokens are left out. NaN when nobody
-    has read anything. `overlap` says whether a token in two marks counts twice (`add`, Scarecrow's) or once (`union`).
+    Dou et al. (2022), section 6. Annotations without marks count as 0, and texts without tokens are excluded. The
+    result is NaN without annotations. A token in two marks counts twice with overlap `add`, as in Scarecrow, and once
+    with `union`.
     """
-    whole = as_view(study)
-    category = label or ANY
-    if category not in (ANY, *whole.categories):
-        raise FinecombError(f"no marks can have the label {category!r}{did_you_mean(category, whole.categories)}")
-    findings = measure(whole, ["coverage"], tokens=tokens, overlap=overlap, draws=draws, seed=seed)
+    view = as_view(study)
+    category = label or ANY_LABEL
+    if category not in (ANY_LABEL, *view.categories):
+        raise FinecombError(f"unknown label {category!r}{did_you_mean(category, view.categories)}")
+    findings = measure(view, ["coverage"], tokens=tokens, overlap=overlap, interval=interval, draws=draws, seed=seed)
     return next(finding.estimate for finding in findings if finding.columns["label"] == category)

@@ -1,4 +1,4 @@
-"""Labels against topics, models or settings: tables normalised both ways, and findings as a grid."""
+"""Cross-tables of labels by another column, normalised by column or by label, and pivot tables of findings."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.frames import group_sort_key
+from finecomb.core.results import Estimate, Finding, Signature
 from finecomb.statistics.inference.resampling import (
     draw_annotation_resamples,
     estimate_with_interval,
     few_documents_reason,
     ratio_or_nan,
 )
-from finecomb.statistics.measures.annotation_matrix import AnnotationMatrix, Floats, build_annotation_matrix
-from finecomb.statistics.measures.annotation_measures import MeasureAmounts, MeasureOptions, find_measure
-from finecomb.statistics.measures.study_counts import group_sort_key
-from finecomb.statistics.measures.unit_grid import Ints
+from finecomb.statistics.measures.annotation_measures import ANNOTATION_MEASURES, MeasureAmounts, MeasureOptions
+from finecomb.statistics.measures.unit_grid import AnnotationMatrix, Floats, Ints, build_annotation_matrix
 from finecomb.statistics.selection.view import View
 
 Normalise = Literal["column", "label"]
-_NO_MARKS = "no marks to take a share of"
+_NO_MARKS_REASON = "no marks, so there are no shares"
 
 
 def cross_tabulate(
     view: View, column: str = "topic", measure: str = "coverage", normalise: Normalise = "column", **choices: Any
 ) -> list[Finding]:
-    """A measure by label and by one column, as shares: of each column, or of each label over the columns.
+    """Cross-tabulate a measure by label and one column, as shares of each column or of each label.
 
-    Dou et al. (2022), Figure 13. Shares of a topic add up to 1 over labels (`column`), shares of a label over topics
-    (`label`). `choices` are those of `measures.measure`. The interval draws documents again within each column value.
-    NaN where nothing was marked.
+    Dou et al. (2022), Figure 13. With `column`, the shares of a topic add up to 1 over labels; with `label`, the shares
+    of a label add up to 1 over topics. `choices` holds the options of `measure`. The interval resamples documents
+    within each value of the column. Cells are NaN where nothing was marked.
     """
     options = MeasureOptions(**choices)
-    reading = build_annotation_matrix(view, [column], options.level, options.tokens, options.antecedents)
-    amounts = find_measure(measure).amounts(reading, options)
-    groups = reading.groups([column])
+    matrix = build_annotation_matrix(view, [column], options.level, options.tokens, options.antecedents)
+    amounts = ANNOTATION_MEASURES[measure].amounts(matrix, options)
+    groups = matrix.groups([column])
+    # one generator per column, so that columns are resampled independently
     rngs = np.random.default_rng(options.seed).spawn(len(groups))
-    cells = [_compute_column(reading, amounts, at, options, rng) for (_, at), rng in zip(groups, rngs, strict=True)]
+    cells = [
+        _compute_column(matrix, amounts, members, options, rng) for (_, members), rng in zip(groups, rngs, strict=True)
+    ]
     if not cells:
         return []
     axis = -2 if normalise == "column" else -1  # arrays are (..., labels, groups)
@@ -49,8 +51,8 @@ def cross_tabulate(
     )
     fewest = min(cell.documents for cell in cells)
     findings = []
-    for place, (columns, _) in enumerate(groups):
-        documents = cells[place].documents
+    for position, (columns, _) in enumerate(groups):
+        documents = cells[position].documents
         without = few_documents_reason(documents if normalise == "column" else fewest)
         signature_fields: dict[str, Any] = {
             **view.fields,
@@ -58,7 +60,7 @@ def cross_tabulate(
             "draws": options.draws,
             "seed": options.seed,
         }
-        for row, label in enumerate(_row_labels(reading)):
+        for row, label in enumerate(_row_labels(matrix)):
             signature = Signature.from_fields(
                 statistic=measure,
                 label=label,
@@ -67,51 +69,51 @@ def cross_tabulate(
                 **signature_fields,
             )
             estimate = estimate_with_interval(
-                float(value[row, place]), resampled[:, row, place], signature, _NO_MARKS, without
+                float(value[row, position]), resampled[:, row, position], signature, _NO_MARKS_REASON, without
             )
             findings.append(Finding({"measure": measure, "label": label, **columns}, estimate))
     return findings
 
 
-def _row_labels(reading: AnnotationMatrix) -> tuple[str, ...]:
-    return reading.labels[:-1] or reading.labels
+def _row_labels(matrix: AnnotationMatrix) -> tuple[str, ...]:
+    return matrix.labels[:-1] or matrix.labels
 
 
-class _CrossedColumn(NamedTuple):
-    """One column of the table."""
+class _CrossTableColumn(NamedTuple):
+    """One column of a cross-table."""
 
     values: Floats
-    """(labels,)"""
+    """(labels,): value of each label."""
     drawn: Floats
-    """(draws, labels)"""
+    """(draws, labels): value of each label in each resample."""
     documents: int
 
 
 def _compute_column(
-    reading: AnnotationMatrix, amounts: MeasureAmounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
-) -> _CrossedColumn:
+    matrix: AnnotationMatrix, amounts: MeasureAmounts, at: Ints, options: MeasureOptions, rng: np.random.Generator
+) -> _CrossTableColumn:
     members = at if amounts.counts is None else at[amounts.counts[at]]
-    again = draw_annotation_resamples(
-        reading.document_positions[members], reading.annotator_positions[members], options.draws, rng, options.resample
+    resampled = draw_annotation_resamples(
+        matrix.document_positions[members], matrix.annotator_positions[members], options.draws, rng, "documents"
     )
-    rows = len(_row_labels(reading))
+    rows = len(_row_labels(matrix))
     top, bottom = amounts.top[:rows, members], amounts.bottom[:rows, members]
     values = ratio_or_nan(top.sum(axis=1), bottom.sum(axis=1))
-    return _CrossedColumn(values, again.resampled_ratios(top, bottom), again.documents.shape[1])
+    return _CrossTableColumn(values, resampled.resampled_ratios(top, bottom), resampled.documents.shape[1])
 
 
 def _normalise_shares(values: Floats, axis: int) -> Floats:
-    """Values over their sum along an axis."""
+    """Divide values by their sum along an axis."""
     return ratio_or_nan(values, np.broadcast_to(np.nansum(values, axis=axis, keepdims=True), values.shape))
 
 
-def pivot(
+def pivot_findings(
     findings: Iterable[Finding], rows: str | Sequence[str], columns: str, value: str = "value", as_given: bool = False
 ) -> pl.DataFrame:
-    """Findings as a grid: `rows` down, the values of `columns` across, e.g. temperature by top_p.
+    """Pivot findings into a table with the values of `rows` as row names and the values of `columns` as column names.
 
-    `value` is value, low or high. What was not measured, or has no value, is null. Columns are in the order of numbers,
-    then of words; with `as_given` in that of the findings.
+    `value` is value, low or high. Cells without a finding or a value are null. Columns are sorted, with numbers before
+    words; with `as_given`, they keep the order of the findings.
     """
     down = [rows] if isinstance(rows, str) else list(rows)
     table = [

@@ -1,4 +1,4 @@
-"""Which confusion matrices fit a printed row of accuracy, precision, recall, F1 and shares of answers."""
+"""Confusion matrices that fit a published row of accuracy, precision, recall, F1 and answer shares."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finecomb.core.errors import FinecombError
-from finecomb.core.estimate import Estimate, Finding, Signature
+from finecomb.core.results import Estimate, Finding, Signature
 
-Matrices = NDArray[np.int64]  # (matrices, 4): TP, FP, FN, TN with machine as the positive class
+ConfusionMatrices = NDArray[np.int64]  # (matrices, 4): TP, FP, FN, TN with machine as the positive class
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedRow:
-    """One row of a table as printed: strings, so that the digits are known."""
+    """One row of a published table, as strings, which keep the number of printed digits."""
 
     accuracy: str
     f1: str
     precision: str
     recall: str
     human: str
-    """Percentage of answers "human"."""
+    """Percentage of "human" answers."""
     confident: str = ""
-    """Percentage of "definitely", or empty where it is not printed."""
+    """Percentage of "definitely" answers, or empty if the table does not contain it."""
 
 
 def rounds_to_printed_digits(values: NDArray[np.float64], printed: str) -> NDArray[np.bool_]:
-    """Where a value, rounded, gives the printed digits; a value just between two may have gone either way.
+    """Return True where a value rounds to the printed digits; a value halfway between two may round either way.
 
     >>> rounds_to_printed_digits(np.array([0.475, 0.4751, 0.465, 0.4649]), "0.47")
     array([ True, False,  True, False])
@@ -38,13 +38,13 @@ def rounds_to_printed_digits(values: NDArray[np.float64], printed: str) -> NDArr
     try:
         target = float(printed)
     except ValueError:
-        raise FinecombError(f"a printed figure is a number like 0.62, not {printed!r}") from None
+        raise FinecombError(f"a printed figure must be a number such as 0.62, found {printed!r}") from None
     digits = len(printed.partition(".")[2])
     return np.abs(values - target) <= 0.5 * 10.0**-digits + 1e-9
 
 
 def counts_from_percentage(percentage: str, judgements: int) -> NDArray[np.int64]:
-    """Numbers of judgements out of all whose percentage is printed so.
+    """Return the counts out of `judgements` whose percentage rounds to the printed one.
 
     >>> counts_from_percentage("55.23", 650)
     array([359])
@@ -53,10 +53,10 @@ def counts_from_percentage(percentage: str, judgements: int) -> NDArray[np.int64
     return every[rounds_to_printed_digits(100 * every / judgements, percentage)]
 
 
-def matching_confusion_matrices(row: PrintedRow, judgements: int) -> Matrices:
-    """All confusion matrices of so many judgements that give every printed figure of the row."""
+def matching_confusion_matrices(row: PrintedRow, judgements: int) -> ConfusionMatrices:
+    """Return all confusion matrices of `judgements` answers that reproduce every printed figure of the row."""
     if judgements < 1:
-        raise FinecombError(f"a table has at least one judgement in a row, not {judgements}")
+        raise FinecombError(f"the number of judgements must be at least 1, found {judgements}")
     fitting = [
         _matrices_with_human_count(row, judgements, int(human))
         for human in counts_from_percentage(row.human, judgements)
@@ -65,12 +65,12 @@ def matching_confusion_matrices(row: PrintedRow, judgements: int) -> Matrices:
     return np.concatenate(fitting) if fitting and possible else np.zeros((0, 4), dtype=np.int64)
 
 
-def _matrices_with_human_count(row: PrintedRow, judgements: int, human: int) -> Matrices:
-    """Matrices with that number of answers "human": two of the four cells are then free."""
+def _matrices_with_human_count(row: PrintedRow, judgements: int, human: int) -> ConfusionMatrices:
+    """Return the matching matrices with a given number of "human" answers, which leaves two of the four cells free."""
     machine = judgements - human  # TP + FP
     tp, fn = np.meshgrid(np.arange(machine + 1), np.arange(human + 1), indexing="ij")
     fp, tn = machine - tp, human - fn
-    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, which fits nothing
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is NaN, which matches no figure
         conditions = [
             rounds_to_printed_digits((tp + tn) / judgements, row.accuracy),
             rounds_to_printed_digits(tp / np.float64(machine), row.precision),
@@ -82,9 +82,9 @@ def _matrices_with_human_count(row: PrintedRow, judgements: int, human: int) -> 
 
 
 def check_printed_rows(rows: Mapping[tuple[str, ...], PrintedRow], judgements: int = 650) -> list[Finding]:
-    """How many confusion matrices fit each row of a printed table; 0 means that the row contradicts itself.
+    """Count the confusion matrices that fit each row of a published table; 0 means that the row is inconsistent.
 
-    `rows` are keyed by what the row is about, e.g. ("GPT2", "stories").
+    `rows` are keyed by their subject, e.g. ("GPT2", "stories").
     """
     return [
         _fitting_matrix_count_finding(name, matching_confusion_matrices(row, judgements), judgements)
@@ -92,7 +92,7 @@ def check_printed_rows(rows: Mapping[tuple[str, ...], PrintedRow], judgements: i
     ]
 
 
-def _fitting_matrix_count_finding(name: tuple[str, ...], fitting: Matrices, judgements: int) -> Finding:
+def _fitting_matrix_count_finding(name: tuple[str, ...], fitting: ConfusionMatrices, judgements: int) -> Finding:
     signature = Signature.from_fields(statistic="confusion-rows", judgements=judgements)
     machine = (fitting[:, 0] + fitting[:, 2]) if len(fitting) else np.zeros(0)
     columns = {

@@ -1,4 +1,4 @@
-"""How long the texts of a study are, and what the work on them took: words, sentences, segments, votes and seconds."""
+"""Sizes of texts in words, sentences and segments, and annotation effort in votes and seconds."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from finecomb.core.frames import meta_entry
-from finecomb.core.study import Study
-from finecomb.statistics.measures.study_counts import annotation_rows_with_groups, document_meta_names, sort_by_groups
-from finecomb.statistics.measures.unit_grid import units_per_document
+from finecomb.core.frames import meta_entry, sort_by_groups
+from finecomb.core.study import Study, annotation_rows_with_groups, document_meta_names
+from finecomb.statistics.measures.unit_grid import units_per_document, words_per_document
 
 
 def text_size_summary(study: Study, by: Sequence[str] = (), tokens: str = "words") -> pl.DataFrame:
-    """Documents, words (all, mean, fewest, most), sentences and segments of the texts, by document meta.
+    """Summarise documents by meta: number of documents, words (total, mean, minimum, maximum), sentences, segments.
 
-    The shape of Goyal et al. (2022), Table 2, and of Thomson and Reiter (2020), section 4.1. Segments are those of the
-    documents, else as many sentences together as the protocol asks for.
+    As in Goyal et al. (2022), Table 2, and Thomson and Reiter (2020), section 4.1. Punctuation is not a word. Segments
+    are those stored with the documents. Documents without segments are divided into groups of as many sentences as the
+    protocol specifies.
     """
     names = [name for name in by if name in document_meta_names(study)]
     sizes = study.documents.select("id", *[meta_entry(name) for name in names]).with_columns(
-        words=pl.Series(units_per_document(study, "token", tokens), dtype=pl.Int64),
+        words=pl.Series(words_per_document(study, tokens), dtype=pl.Int64),
         sentences=pl.Series(units_per_document(study, "sentence"), dtype=pl.Int64),
         segments=pl.Series(units_per_document(study, "segment"), dtype=pl.Int64),
     )
@@ -38,11 +38,11 @@ def text_size_summary(study: Study, by: Sequence[str] = (), tokens: str = "words
     return sort_by_groups(sizes.group_by(names, maintain_order=True).agg(summary), names)
 
 
-def work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Annotations, readers, marks, votes and median seconds of the work on a study, by the `by` columns.
+def annotation_work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Summarise annotations, annotators, marks, votes and median seconds by the `by` columns.
 
-    Votes are how many readers are behind the marks: one for each mark, more for pooled ones. Seconds are time at the
-    keyboard where it is known, else from opening to handing in.
+    A mark has one vote, and a pooled mark has one vote per annotator that it represents. Seconds are active time if it
+    was recorded, otherwise the time from opening to submission.
     """
     votes = pl.col("votes").fill_null(1).sum()
     marks = study.scan_marks().group_by("annotation").agg(votes, marks=pl.len()).collect(engine="streaming")
@@ -67,7 +67,7 @@ def work_summary(study: Study, by: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def uncounted_annotation_counts(study: Study) -> dict[str, int]:
-    """How many annotations are no work that counts: exercises, drafts, and what was excluded."""
+    """Count the annotations that statistics ignore: exercises, drafts and excluded annotations."""
     exercises = study.annotations.filter(pl.col("phase") != "work")
     work = study.annotations.filter(pl.col("phase") == "work")
     drafts = work.filter(pl.col("status") == "draft")

@@ -1,1 +1,1 @@
-"""Selection of the documents, annotators, annotations and marks that a statistic reads."""
+"""Selection of the documents, annotators, annotations and marks that enter a statistic."""

@@ -1,17 +1,17 @@
-"""Conditions: the small language of `--where`, from text to a tree. Nothing is ever executed.
+"""Parser for the conditions of `--where`. A condition is parsed into a tree and never executed.
 
     model == "human" or (top_p == 0.96 and temperature == 1)
     label in ("redundant", "off-prompt") and severity >= 2
     condition != missing and not excluded == true
 
-| in words | meaning |
+| condition | meaning |
 |---|---|
-| `NAME == VALUE`, `!=` | equal or not; a number is compared as a number, text as text |
-| `<`, `<=`, `>`, `>=` | in order; false where the value is missing or no number |
+| `NAME == VALUE`, `!=` | equal or not equal; numbers are compared as numbers, text as text |
+| `<`, `<=`, `>`, `>=` | ordering; false where the value is missing or not a number |
 | `NAME in (A, B)`, `NAME not in (A, B)` | one of several values, or none of them |
-| `"VALUE" in NAME` | the value is one of the entries of a list |
+| `"VALUE" in NAME` | the value is an entry of a list |
 | `NAME contains "WORDS"` | the words occur in the value |
-| `NAME == missing`, `NAME != missing` | nothing is there, or something is |
+| `NAME == missing`, `NAME != missing` | the field has no value, or has one |
 | `and`, `or`, `not`, `( )` | as in Python |
 | `NAME=VALUE` | short for `NAME == "VALUE"`, without quotes |
 """
@@ -25,17 +25,17 @@ from typing import Literal, TypeAlias
 
 from finecomb.core.errors import ParameterError, param
 
-Value: TypeAlias = str | float | bool | None
-"""A literal; None is `missing`."""
-Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in", "contains"]
-_WORDS = frozenset({"and", "or", "not", "in", "contains", "missing", "true", "false"})
-_MAX_NESTING = 50
-_MAX_CHARACTERS = 10_000
+ConditionValue: TypeAlias = str | float | bool | None
+"""A literal in a condition; None stands for `missing`."""
+ComparisonOperator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in", "contains"]
+_RESERVED_WORDS = frozenset({"and", "or", "not", "in", "contains", "missing", "true", "false"})
+_MAX_NESTING = 50  # limits the recursion of the parser
+_MAX_CONDITION_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionField:
-    """A name in a condition, and where it stands in the text."""
+    """Field name in a condition, with its offset in the condition's text."""
 
     name: str
     at: int
@@ -43,11 +43,11 @@ class ConditionField:
 
 @dataclass(frozen=True, slots=True)
 class FieldComparison:
-    """A field beside values; `in` has several, `reversed` is `"VALUE" in NAME`."""
+    """Comparison of a field with one or more values. `reversed` is True for the form `"VALUE" in NAME`."""
 
     field: ConditionField
-    operator: Operator
-    values: tuple[Value, ...]
+    operator: ComparisonOperator
+    values: tuple[ConditionValue, ...]
     reversed: bool = False
 
 
@@ -61,7 +61,7 @@ class CombinedCondition:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """A condition that must not hold."""
+    """A negated condition."""
 
     condition: Condition
 
@@ -70,7 +70,7 @@ Condition: TypeAlias = FieldComparison | CombinedCondition | Negation
 
 
 class ConditionError(ParameterError):
-    """What is wrong with a condition, with a caret under the place."""
+    """Syntax error or unknown name in a condition, shown with a caret under its position."""
 
     def __init__(self, text: str, at: int, problem: str) -> None:
         start = max(0, at - 50)
@@ -80,7 +80,7 @@ class ConditionError(ParameterError):
 
 
 def parse_condition(text: str) -> Condition:
-    """The tree of a condition.
+    """Parse a condition into a tree.
 
     >>> parse_condition('model=gpt2')
     FieldComparison(field=ConditionField(name='model', at=0), operator='==', values=('gpt2',), reversed=False)
@@ -92,26 +92,26 @@ def parse_condition(text: str) -> Condition:
       model = = 3
               ^
     """
-    if len(text) > _MAX_CHARACTERS:
-        limit = f"a condition has at most {_MAX_CHARACTERS:,} characters"
-        raise ParameterError(f"{param('where')}: {limit}, this has {len(text):,}", parameter="where")
+    if len(text) > _MAX_CONDITION_CHARACTERS:
+        limit = f"a condition can have at most {_MAX_CONDITION_CHARACTERS:,} characters"
+        raise ParameterError(f"{param('where')}: {limit}, found {len(text):,}", parameter="where")
     if short := parse_name_value_condition(text):
         return FieldComparison(ConditionField(short[0], text.index(short[0])), "==", (short[1],))
-    return _Parser(text).parse()
+    return _ConditionParser(text).parse()
 
 
 def parse_name_value_condition(text: str) -> tuple[str, str] | None:
-    """Name and value of a condition in short, NAME=VALUE; None for any other.
+    """Return the name and value of a condition of the form NAME=VALUE, or None for any other condition.
 
     >>> parse_name_value_condition("model=gpt2 xl"), parse_name_value_condition("top_p >= .9")
     (('model', 'gpt2 xl'), None)
     """
-    short = _SHORT.fullmatch(text)
-    return (short["name"], short["value"]) if short and not _JOINT.search(short["value"]) else None
+    short = _NAME_VALUE_PATTERN.fullmatch(text)
+    return (short["name"], short["value"]) if short and not _AND_OR_PATTERN.search(short["value"]) else None
 
 
 def condition_fields(tree: Condition) -> Iterator[ConditionField]:
-    """Every field that a condition names."""
+    """Yield every field that a condition names."""
     match tree:
         case FieldComparison():
             yield tree.field
@@ -122,20 +122,20 @@ def condition_fields(tree: Condition) -> Iterator[ConditionField]:
                 yield from condition_fields(part)
 
 
-def conjuncts(tree: Condition) -> Iterator[Condition]:
-    """The conditions that must all hold: the parts of an outermost `and`, else the whole."""
+def split_into_conjuncts(tree: Condition) -> Iterator[Condition]:
+    """Yield the parts of an outermost `and`, which must all hold, or the condition itself if it is not an `and`."""
     if isinstance(tree, CombinedCondition) and tree.joint == "and":
         for part in tree.conditions:
-            yield from conjuncts(part)
+            yield from split_into_conjuncts(part)
     else:
         yield tree
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- parsing -----------------------------------------------------------------------------------------------------
 
-_SHORT = re.compile(r"\s*(?P<name>[^\W\d][\w.-]*)=(?P<value>[^=\s\"'()][^=<>\"'()]*)")
-_JOINT = re.compile(r"\s(?:and|or)\s")
-_TOKEN = re.compile(
+_NAME_VALUE_PATTERN = re.compile(r"\s*(?P<name>[^\W\d][\w.-]*)=(?P<value>[^=\s\"'()][^=<>\"'()]*)")
+_AND_OR_PATTERN = re.compile(r"\s(?:and|or)\s")
+_TOKEN_PATTERN = re.compile(
     r"""\s*(?:
       (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
@@ -148,118 +148,118 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _ConditionToken:
     kind: str
     text: str
     at: int
 
 
-class _Parser:
-    """Reads one condition from left to right."""
+class _ConditionParser:
+    """Recursive-descent parser for one condition."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = [
-            _Token(str(match.lastgroup), match.group(match.lastgroup or 0), match.start(match.lastgroup or 0))
-            for match in _TOKEN.finditer(text)
+            _ConditionToken(str(match.lastgroup), match.group(match.lastgroup or 0), match.start(match.lastgroup or 0))
+            for match in _TOKEN_PATTERN.finditer(text)
         ]
-        self.tokens.append(_Token("end", "", len(text.rstrip())))
+        self.tokens.append(_ConditionToken("end", "", len(text.rstrip())))
         self.position = 0
         self.depth = 0
 
     def parse(self) -> Condition:
-        tree = self.alternatives()
-        if self.token.kind != "end":
-            raise self.build_error(f"expected 'and', 'or' or the end, found {self.token.text!r}")
+        tree = self.parse_alternatives()
+        if self.next_token.kind != "end":
+            raise self.build_error(f"expected 'and', 'or' or the end, found {self.next_token.text!r}")
         return tree
 
     @property
-    def token(self) -> _Token:
+    def next_token(self) -> _ConditionToken:
         return self.tokens[self.position]
 
     def build_error(self, message: str) -> ConditionError:
-        return ConditionError(self.text, self.token.at, message)
+        return ConditionError(self.text, self.next_token.at, message)
 
-    def accept(self, *texts: str) -> str:
-        """The next token where it is one of `texts` and no string, else an empty string."""
-        token = self.token
+    def accept_token(self, *texts: str) -> str:
+        """Consume the next token and return its text if it is one of `texts` and not a string, else return ""."""
+        token = self.next_token
         if token.kind == "string" or token.text not in texts:
             return ""
         self.position += 1
         return token.text
 
-    def expect(self, *texts: str) -> str:
-        if taken := self.accept(*texts):
+    def expect_token(self, *texts: str) -> str:
+        if taken := self.accept_token(*texts):
             return taken
         expected = " or ".join(repr(text) for text in texts)
         raise self.build_error(
-            f"expected {expected}, found {self.token.text!r}" if self.token.text else f"{expected} is missing"
+            f"expected {expected}, found {self.next_token.text!r}" if self.next_token.text else f"{expected} is missing"
         )
 
-    def alternatives(self) -> Condition:
-        parts = [self.conjunction()]
-        while self.accept("or"):
-            parts.append(self.conjunction())
+    def parse_alternatives(self) -> Condition:
+        parts = [self.parse_conjunction()]
+        while self.accept_token("or"):
+            parts.append(self.parse_conjunction())
         return parts[0] if len(parts) == 1 else CombinedCondition("or", tuple(parts))
 
-    def conjunction(self) -> Condition:
-        parts = [self.negation()]
-        while self.accept("and"):
-            parts.append(self.negation())
+    def parse_conjunction(self) -> Condition:
+        parts = [self.parse_negation()]
+        while self.accept_token("and"):
+            parts.append(self.parse_negation())
         return parts[0] if len(parts) == 1 else CombinedCondition("and", tuple(parts))
 
-    def negation(self) -> Condition:
+    def parse_negation(self) -> Condition:
         self.depth += 1
         if self.depth > _MAX_NESTING:
-            raise self.build_error(f"conditions are nested at most {_MAX_NESTING} deep")
-        if self.accept("not"):
-            tree: Condition = Negation(self.negation())
-        elif self.accept("("):
-            tree = self.alternatives()
-            self.expect(")")
+            raise self.build_error(f"conditions can be nested at most {_MAX_NESTING} levels deep")
+        if self.accept_token("not"):
+            tree: Condition = Negation(self.parse_negation())
+        elif self.accept_token("("):
+            tree = self.parse_alternatives()
+            self.expect_token(")")
         else:
-            tree = self.comparison()
+            if self.next_token.kind in ("string", "number"):
+                value = self.parse_value()
+                self.expect_token("in")
+                tree = FieldComparison(self.parse_field(), "in", (value,), reversed=True)
+            else:
+                field = self.parse_field()
+                if self.accept_token("contains"):
+                    tree = FieldComparison(field, "contains", (self.parse_value(),))
+                elif self.accept_token("in"):
+                    tree = FieldComparison(field, "in", self.parse_values())
+                elif self.accept_token("not"):
+                    self.expect_token("in")
+                    tree = FieldComparison(field, "not in", self.parse_values())
+                else:
+                    sign = self.expect_token("==", "!=", "<=", ">=", "<", ">", "=")
+                    if sign == "=" and self.next_token.kind == "name" and self.next_token.text not in _RESERVED_WORDS:
+                        self.position += 1
+                        tree = FieldComparison(field, "==", (self.tokens[self.position - 1].text,))
+                    else:
+                        tree = FieldComparison(field, "==" if sign == "=" else sign, (self.parse_value(),))  # type: ignore[arg-type]
         self.depth -= 1
         return tree
 
-    def comparison(self) -> Condition:
-        if self.token.kind in ("string", "number"):
-            value = self.value()
-            self.expect("in")
-            return FieldComparison(self.field(), "in", (value,), reversed=True)
-        field = self.field()
-        if self.accept("contains"):
-            return FieldComparison(field, "contains", (self.value(),))
-        if self.accept("in"):
-            return FieldComparison(field, "in", self.values())
-        if self.accept("not"):
-            self.expect("in")
-            return FieldComparison(field, "not in", self.values())
-        sign = self.expect("==", "!=", "<=", ">=", "<", ">", "=")
-        if sign == "=" and self.token.kind == "name" and self.token.text not in _WORDS:
-            self.position += 1
-            return FieldComparison(field, "==", (self.tokens[self.position - 1].text,))
-        return FieldComparison(field, "==" if sign == "=" else sign, (self.value(),))  # type: ignore[arg-type]
-
-    def field(self) -> ConditionField:
-        token = self.token
-        if token.kind != "name" or token.text in _WORDS:
+    def parse_field(self) -> ConditionField:
+        token = self.next_token
+        if token.kind != "name" or token.text in _RESERVED_WORDS:
             raise self.build_error(f"expected a name, found {token.text!r}" if token.text else "a name is missing")
         self.position += 1
         return ConditionField(token.text.strip("`"), token.at)
 
-    def values(self) -> tuple[Value, ...]:
-        closing = {"(": ")", "[": "]"}[self.expect("(", "[")]
-        values = [self.value()]
-        while self.accept(","):
-            if self.token.text == closing:
+    def parse_values(self) -> tuple[ConditionValue, ...]:
+        closing = {"(": ")", "[": "]"}[self.expect_token("(", "[")]
+        values = [self.parse_value()]
+        while self.accept_token(","):
+            if self.next_token.text == closing:
                 break
-            values.append(self.value())
-        self.expect(closing)
+            values.append(self.parse_value())
+        self.expect_token(closing)
         return tuple(values)
 
-    def value(self) -> Value:
-        token = self.token
+    def parse_value(self) -> ConditionValue:
+        token = self.next_token
         self.position += 1
         if token.kind == "string":
             return re.sub(r"\\(.)", r"\1", token.text[1:-1])

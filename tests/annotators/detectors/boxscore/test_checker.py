@@ -1,4 +1,4 @@
-"""Every relation with sentences of our own about a game that nobody has played."""
+"""Tests of the box-score checker, with sentences about a fictional game."""
 
 from __future__ import annotations
 
@@ -12,35 +12,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors import detect, detectors_by_name, find_detector
+from finecomb.annotators.detectors import DETECTORS, detect, find_detector_factory
 from finecomb.annotators.detectors.boxscore.checker import BoxScoreChecker, BoxScoreOptions, find_error_candidates
 from finecomb.annotators.detectors.boxscore.claims import ErrorCandidate
-from finecomb.annotators.detectors.boxscore.game import Game, read_game
-from finecomb.annotators.detectors.boxscore.ranker import shipped_ranker
+from finecomb.annotators.detectors.boxscore.game import Game, parse_game
+from finecomb.annotators.detectors.boxscore.ranker import load_shipped_ranker
 from finecomb.annotators.detectors.boxscore.report_parser import parse_sentences
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotator, Document
 from finecomb.core.study import Study
-from finecomb.core.study_checks import check
+from finecomb.core.study_checks import check_study
 from finecomb.protocols import load_shipped
 from tests.annotators.detectors.example_game import PLAYERS, game_document, game_record
 
 
 def game(data: Any = None) -> Game:
-    parsed = read_game(game_record() if data is None else data)
+    parsed = parse_game(game_record() if data is None else data)
     assert parsed is not None
     return parsed
 
 
 def proved(text: str, data: Any = None) -> list[ErrorCandidate]:
-    """What the record contradicts, apart from whom a player is told about among."""
+    """Return the contradictions of the record, except misleading contexts."""
     return [
-        slip for slip in find_error_candidates(text, game(data)) if slip.basis == "record" and slip.kind != "context"
+        candidate
+        for candidate in find_error_candidates(text, game(data))
+        if candidate.basis == "record" and candidate.kind != "context"
     ]
 
 
 def marked(text: str, data: Any = None) -> list[tuple[str, str, str]]:
-    return sorted((text[slip.start : slip.end], slip.label, slip.correction) for slip in proved(text, data))
+    return sorted(
+        (text[candidate.start : candidate.end], candidate.label, candidate.correction)
+        for candidate in proved(text, data)
+    )
 
 
 TRUE = [
@@ -106,7 +111,7 @@ WRONG = [
     ("The Miners were the superior shooters .", [("superior", "word", "it was 44 against 48")]),
     ("The game was decided on Monday .", [("Monday", "name", "Friday")]),
     ("The host Miners kept it close .", [("host", "word", "road")]),
-    ("It was a big road win for the Gulls .", []),  # nobody is said to have won before `for the Gulls`
+    ("It was a big road win for the Gulls .", []),  # the winner is not mentioned before `for the Gulls`
     ("The Gulls picked up a road win .", [("road", "word", "home")]),
     ("The Gulls won in overtime .", [("overtime", "word", "it did not")]),
     ("Olaf Brandt led the team in scoring .", [("led", "word", "Paul Reyes did, with 31")]),
@@ -147,7 +152,7 @@ WRONG = [
     ("Imre Sato had a bench - leading 14 points .", [("bench - leading", "word", "he started")]),
     ("The Gulls forced the Miners into 15 turnovers , while committing 14 of their own .", [("14", "number", "12")]),
     ("The Gulls grabbed 45 boards to the Miners 43 .", [("43", "number", "41")]),
-    ("The game was played at Madison Square Garden .", []),  # no arena of theirs is known
+    ("The game was played at Madison Square Garden .", []),  # their arena is unknown
     ("Paul Reyes led the way for the Miners with 31 points .", [("Miners", "name", "Harbor City Gulls")]),
     ("The Gulls were led by Dario Vance and Paul Reyes .",
      [("Dario Vance", "context", "he plays for Redwater Miners")]),
@@ -169,9 +174,9 @@ def test_the_name_is_blamed_when_all_numbers_fit_another_player() -> None:
 
 
 def test_the_reading_that_was_not_taken_is_kept_as_an_alternative() -> None:
-    """One wrong name, or three wrong numbers: who marks the numbers has found the same mistake."""
+    """One wrong name explains three wrong numbers, so marking the numbers counts as the same error."""
     text = "Theo Quist chipped in 18 points , 12 rebounds and three assists ."
-    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker(), threshold=0)
+    checker = BoxScoreChecker(load_shipped("accuracy"), load_shipped_ranker(), threshold=0)
     name = next(mark for mark in checker(game_document(text)).marks if mark.label == "name")
     ((*members,),) = name.alternatives
     assert [(member.label, member.quotes[0]) for member in members] == [
@@ -194,8 +199,8 @@ def test_the_team_is_blamed_when_player_and_record_belong_to_the_other() -> None
 
 def test_a_player_among_the_others_is_out_of_context() -> None:
     text = "The Gulls were led by Paul Reyes . Dario Vance was next with 27 points ."
-    context_slips = [slip for slip in find_error_candidates(text, game()) if slip.kind == "context"]
-    assert [text[slip.start : slip.end] for slip in context_slips] == ["Dario Vance"]
+    context_slips = [candidate for candidate in find_error_candidates(text, game()) if candidate.kind == "context"]
+    assert [text[candidate.start : candidate.end] for candidate in context_slips] == ["Dario Vance"]
     assert context_slips[0].correction == "he plays for Redwater Miners"
 
 
@@ -216,9 +221,9 @@ BEYOND = [
 @pytest.mark.parametrize(("text", "expected"), BEYOND, ids=[text for text, _ in BEYOND])
 def test_what_the_record_cannot_decide_is_a_base_rate(text: str, expected: dict[str, str]) -> None:
     kinds = {
-        text[slip.start : slip.end]: slip.kind
-        for slip in find_error_candidates(text, game())
-        if slip.basis == "base-rate"
+        text[candidate.start : candidate.end]: candidate.kind
+        for candidate in find_error_candidates(text, game())
+        if candidate.basis == "base-rate"
     }
     assert kinds == expected
 
@@ -255,7 +260,7 @@ def test_what_the_record_lacks_is_never_contradicted(path: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("data", [None, 7, [], {}, {"home_name": "Gulls"}, {"home_name": "N/A", "vis_name": "Miners"}])
 def test_a_text_without_a_record_is_set_aside_with_the_reason(data: Any) -> None:
-    checker = BoxScoreChecker(load_shipped("accuracy"), shipped_ranker())
+    checker = BoxScoreChecker(load_shipped("accuracy"), load_shipped_ranker())
     annotation = checker(Document(id="report", text="Paul Reyes scored 40 points .", data=data))
     assert annotation.status == "excluded"
     assert annotation.marks == ()
@@ -267,7 +272,7 @@ def test_a_player_listed_twice_with_different_lines_is_not_judged() -> None:
     data = game_record()
     data["box_score"]["PLAYER_NAME"]["0"] = "Paul Reyes"
     assert marked("Paul Reyes scored 40 points .", data) == []
-    assert game(data).problems == ("Paul Reyes is listed 2 times with different lines; none is used",)
+    assert game(data).problems == ("Paul Reyes is listed 2 times with different statistics, none of which is used",)
 
 
 def test_somebody_who_did_not_play_scored_nothing() -> None:
@@ -286,7 +291,7 @@ def test_teams_of_one_city_are_told_apart_by_their_starters() -> None:
 
 
 def checker(**choices: Any) -> BoxScoreChecker:
-    program = find_detector("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
+    program = find_detector_factory("boxscore").make(load_shipped("accuracy"), BoxScoreOptions(**choices))
     assert isinstance(program, BoxScoreChecker)
     return program
 
@@ -305,7 +310,7 @@ def test_a_mark_explains_itself() -> None:
     }
     assert marks["29"].basis == "record"
     assert marks["Boston Celtics"].basis == "base-rate"
-    assert "The record does not tell; people found " in str(marks["Boston Celtics"].answers["comment"])
+    assert "The record does not cover this; annotators found " in str(marks["Boston Celtics"].answers["comment"])
     assert all(mark.confidence is not None and 0 <= mark.confidence <= 1 for mark in marks.values())
 
 
@@ -343,7 +348,7 @@ PEOPLE = [
     "Paul Reyes came back strong for the Gulls .",
 ]
 
-# What people write about the same game in ways that were once misread, by what was wrong with the reading.
+# Sentences about the same game that were misinterpreted in earlier versions, by the type of misinterpretation.
 MISREAD = {
     "a passive": [
         "The Miners were outscored 30 - 21 in the first quarter .",
@@ -488,7 +493,7 @@ def test_blame_that_could_go_either_way_is_written_as_an_alternative() -> None:
 
 
 def season() -> dict[str, Any]:
-    """A record whose season knows that the Gulls won three of four and go to Boston on Sunday."""
+    """Return a record whose season says that the Gulls won three of four games and play in Boston on Sunday."""
     following = {"home_name": "Celtics", "vis_name": "Gulls", "day": "02_05_17"}
     return game_record() | {"season": {"home": {"last": None, "next": following, "results": "WLWW"}, "vis": {}}}
 
@@ -507,8 +512,8 @@ SEASONS = [
 @pytest.mark.parametrize(("text", "expected"), SEASONS)
 def test_a_season_makes_next_games_and_streaks_facts(text: str, expected: list[tuple[str, str]]) -> None:
     found = list(find_error_candidates(text, game(season())))
-    assert [(text[slip.start : slip.end], slip.correction) for slip in found] == expected
-    assert {slip.basis for slip in found} <= {"record"}
+    assert [(text[candidate.start : candidate.end], candidate.correction) for candidate in found] == expected
+    assert {candidate.basis for candidate in found} <= {"record"}
 
 
 def test_a_report_that_contradicts_the_record_is_trusted_less_elsewhere() -> None:
@@ -536,18 +541,18 @@ def test_an_annotation_is_sound_in_a_study() -> None:
     annotations = list(detect([game_document(REPORT)], checker()))
     people = [Annotator(id="boxscore", kind="checker")]
     study = Study.from_items([load_shipped("accuracy"), game_document(REPORT), *people, *annotations])
-    assert check(study) == []
+    assert check_study(study) == []
 
 
 def test_a_protocol_without_the_labels_is_refused() -> None:
-    with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'"):
-        BoxScoreChecker(load_shipped("snac"), shipped_ranker())
+    with pytest.raises(FinecombError, match="label 'number' is missing from protocol snac@2"):
+        BoxScoreChecker(load_shipped("snac"), load_shipped_ranker())
 
 
 def test_an_unknown_detector_is_refused_with_a_suggestion() -> None:
     with pytest.raises(FinecombError, match="did you mean 'boxscore'"):
-        find_detector("boxscores")
-    assert {"boxscore", "rules"} < set(detectors_by_name())
+        find_detector_factory("boxscores")
+    assert {"boxscore", "rules"} < set(DETECTORS)
 
 
 def test_a_sentence_without_an_end_is_read_in_pieces_and_names_that_many_bear_are_not_all_tried() -> None:
@@ -556,7 +561,7 @@ def test_a_sentence_without_an_end_is_read_in_pieces_and_names_that_many_bear_ar
     data["box_score"]["PLAYER_NAME"] = {key: f"{name.split()[0]} Smith" for key, name in names.items()}
     text = "Smith and Smith and Smith and Smith and Smith and Smith combined for 400 points " * 60
     assert len(parse_sentences(text, game(data))) == 3
-    assert len(proved(text, data)) == 60  # tried one by one, one sentence alone would have billions of readings
+    assert len(proved(text, data)) == 60  # one sentence has billions of interpretations, too many to enumerate
 
 
 def test_a_text_without_words_has_no_marks() -> None:
@@ -575,7 +580,7 @@ texts = st.one_of(
 
 @st.composite
 def damaged_records(draw: st.DrawFn) -> dict[str, Any]:
-    """The record with fields missing, `N/A` or of another type."""
+    """Return records with fields that are missing, `N/A` or of another type."""
     shuffle = random.Random(draw(st.integers(0, 2**16)))
     worse: list[Any] = ["N/A", "", None, 3, 2.5, "x", [], {}, "999999", True]
 
@@ -620,7 +625,7 @@ def test_a_count_is_marked_exactly_when_it_is_wrong(fact: tuple[str, str, int], 
 
 
 def fewest_changes(name: str, line: tuple[int, int, int]) -> int:
-    """The definition, slowly: as written, or with another player of whom at most one number is wrong."""
+    """Compute the fewest changes by brute force: no change, or another player who leaves at most one number wrong."""
     wrong = {row[0]: sum(a != b for a, b in zip(row[4:7], line, strict=True)) for row in PLAYERS}
     others = [1 + count for player, count in wrong.items() if player != name and count <= 1]
     return min(wrong[name], *others) if others and wrong[name] > 1 else wrong[name]

@@ -1,4 +1,4 @@
-"""The ranker against its definition, and its threshold against trying them all."""
+"""Tests of the ranker against its definition, and of its threshold against exhaustive search."""
 
 from __future__ import annotations
 
@@ -9,39 +9,41 @@ from hypothesis import strategies as st
 
 from finecomb.annotators.detectors.boxscore.claims import Basis, ErrorCandidate
 from finecomb.annotators.detectors.boxscore.ranker import (
-    PENALTY,
+    DEFAULT_PENALTY,
     Ranker,
-    best_threshold,
-    features,
+    best_f1_threshold,
+    candidate_features,
     fit_ranker_weights,
+    load_shipped_ranker,
     parse_ranker,
     rate_candidates,
-    shipped_ranker,
 )
 from finecomb.core.errors import FinecombError
 
 
-def slip(
+def candidate(
     start: int, length: int, kind: str, flags: frozenset[str] = frozenset(), basis: Basis = "record"
 ) -> ErrorCandidate:
     return ErrorCandidate(start, start + length, "number", kind, "claim", basis=basis, flags=flags)
 
 
-slips = st.builds(
-    slip,
+candidates = st.builds(
+    candidate,
     st.integers(0, 40),
     st.integers(1, 6),
     st.sampled_from(["player.points", "player.rebounds", "percent"]),
     st.frozensets(st.sampled_from(["near", "period"])),
 )
-judged = st.lists(st.tuples(slips, st.booleans()), min_size=1, max_size=30)
+judged = st.lists(st.tuples(candidates, st.booleans()), min_size=1, max_size=30)
 
 
 def slow_loss(ranker: Ranker, examples: list[tuple[ErrorCandidate, bool]]) -> float:
-    """Negative log-likelihood plus half the squared weights, example by example."""
-    loss = PENALTY / 2 * sum(weight**2 for weight in ranker.weights.values())
-    for slip, wrong in examples:
-        chance = 1 / (1 + np.exp(-ranker.intercept - sum(ranker.weights[name] for name in features(slip))))
+    """Return the negative log-likelihood plus half the squared weights, summed over examples."""
+    loss = DEFAULT_PENALTY / 2 * sum(weight**2 for weight in ranker.weights.values())
+    for candidate, wrong in examples:
+        chance = 1 / (
+            1 + np.exp(-ranker.intercept - sum(ranker.weights[name] for name in candidate_features(candidate)))
+        )
         loss -= np.log(chance if wrong else 1 - chance)
     return float(loss)
 
@@ -49,8 +51,8 @@ def slow_loss(ranker: Ranker, examples: list[tuple[ErrorCandidate, bool]]) -> fl
 @given(judged, st.data())
 def test_no_other_weights_fit_better(examples: list[tuple[ErrorCandidate, bool]], data: st.DataObject) -> None:
     if len({wrong for _, wrong in examples}) == 1:
-        return  # the free intercept has no best value
-    ranker = fit_ranker_weights([slip for slip, _ in examples], [wrong for _, wrong in examples], games=1)
+        return  # the free intercept has no optimum
+    ranker = fit_ranker_weights([candidate for candidate, _ in examples], [wrong for _, wrong in examples], games=1)
     name = data.draw(st.sampled_from(sorted(ranker.weights)))
     for step in (-0.1, 0.1):
         moved = {**ranker.weights, name: ranker.weights[name] + step}
@@ -64,28 +66,32 @@ def test_the_threshold_is_the_best_of_all(rated_claims: list[tuple[float, bool]]
         chosen = [wrong for confidence, wrong in rated_claims if confidence >= level]
         return 2 * sum(chosen) / (len(chosen) + errors)
 
-    level = best_threshold([confidence for confidence, _ in rated_claims], [wrong for _, wrong in rated_claims], errors)
+    level = best_f1_threshold(
+        [confidence for confidence, _ in rated_claims], [wrong for _, wrong in rated_claims], errors
+    )
     reached = max(f1(confidence) for confidence, _ in rated_claims)
     distinct = len({confidence for confidence, _ in rated_claims}) == len(rated_claims)
-    assert f1(level) == pytest.approx(reached) or not distinct  # equal confidences are taken or left together
+    assert f1(level) == pytest.approx(reached) or not distinct  # candidates with equal confidence are reported together
 
 
-@given(st.lists(slips, max_size=15))
+@given(st.lists(candidates, max_size=15))
 def test_of_slips_that_share_words_the_surest_is_kept(candidates: list[ErrorCandidate]) -> None:
-    ranker = shipped_ranker()
+    ranker = load_shipped_ranker()
     chosen = rate_candidates(candidates, ranker)
-    for slip in candidates:
-        surer = [other for other in chosen if other.slip.start < slip.end and slip.start < other.slip.end]
+    for candidate in candidates:
+        surer = [
+            other for other in chosen if other.candidate.start < candidate.end and candidate.start < other.candidate.end
+        ]
         assert surer
-        assert max(other.confidence for other in surer) >= ranker.confidence(slip)
+        assert max(other.confidence for other in surer) >= ranker.confidence(candidate)
 
 
 def test_statements_of_a_kind_that_nobody_checked_are_never_sure() -> None:
-    assert shipped_ranker().confidence(slip(0, 1, "moon.phase", basis="base-rate")) == 0
+    assert load_shipped_ranker().confidence(candidate(0, 1, "moon.phase", basis="base-rate")) == 0
 
 
 def test_weights_survive_a_file_and_nonsense_is_refused() -> None:
-    ranker = shipped_ranker()
+    ranker = load_shipped_ranker()
     assert parse_ranker(ranker.to_json(), "here") == ranker
     for text in ("", "{}", "[]", '{"threshold": 1}', ranker.to_json().replace(str(ranker.intercept), "NaN")):
         with pytest.raises(FinecombError, match="here: not weights of the box-score checker"):

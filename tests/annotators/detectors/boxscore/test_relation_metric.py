@@ -1,11 +1,11 @@
-"""Relations by nearest mention, on the game that nobody has played."""
+"""Tests of the relation metric on a fictional game."""
 
 from __future__ import annotations
 
 import pytest
 
-from finecomb.annotators.detectors import find_detector
-from finecomb.annotators.detectors.boxscore.game import read_game
+from finecomb.annotators.detectors import find_detector_factory
+from finecomb.annotators.detectors.boxscore.game import parse_game
 from finecomb.annotators.detectors.boxscore.relation_metric import RelationMetric, RelationOptions, extract_relations
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -14,7 +14,7 @@ from tests.annotators.detectors.example_game import game_document, game_record
 
 
 def tuples(text: str) -> list[tuple[str, str, str, bool]]:
-    game = read_game(game_record())
+    game = parse_game(game_record())
     assert game is not None
     return [(found.entity, found.value, found.type, found.is_wrong) for found in extract_relations(text, game)]
 
@@ -28,7 +28,7 @@ TEXTS = [
     ("They met on Monday .", [("the game", "Monday", "day", True)]),
     ("They will play on Monday .", []),
     ("Otto Bahn had 12 points .", [("Otto Bahn", "Otto Bahn", "player", True)]),
-    # the nearest mention is not always who is meant: that is the metric, not a mistake of ours
+    # the nearest mention is not always the right one, which is a known weakness of the metric
     ("Paul Reyes , guarded by Emil Koch , had 31 points .", [("Emil Koch", "31", "points", True)]),
 ]  # fmt: skip
 
@@ -53,7 +53,10 @@ def test_words_contexts_and_double_doubles_are_beyond_it() -> None:
 
 
 def test_a_text_without_a_record_is_set_aside_and_other_labels_are_refused() -> None:
-    metric = find_detector("relations").make(load_shipped("accuracy"), RelationOptions())
+    metric = find_detector_factory("relations").make(load_shipped("accuracy"), RelationOptions())
     assert metric(Document(id="bare", text="Paul Reyes had 31 points .")).excluded is not None
-    with pytest.raises(FinecombError, match="protocol snac@2 has no label 'number'; relations needs"):
+    with pytest.raises(
+        FinecombError,
+        match="relations requires the labels of protocol accuracy; label 'number' is missing from protocol snac@2",
+    ):
         RelationMetric(load_shipped("snac"), RelationOptions())

@@ -1,4 +1,4 @@
-"""Sentences with grammar, written by hand: `word/POS/dep/head[/ENTITY]`, heads counted from 0."""
+"""Hand-written parses in the format `word/POS/dep/head[/ENTITY]`, with heads counted from 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEMMAS = {"waits": "wait", "leaves": "leave", "opens": "open", "died": "die", "i
 
 
 def make_parsed_sentence(line: str, start: int = 0) -> ParsedSentence:
-    """Tokens with a blank between every two."""
+    """Build a sentence of tokens separated by spaces."""
     tokens = []
     for entry in line.split():
         word, pos, dep, head, *entity = entry.split("/")
@@ -23,7 +23,7 @@ def make_parsed_sentence(line: str, start: int = 0) -> ParsedSentence:
 
 
 def make_parsed_story(*lines: str) -> tuple[Narrative, list[ParsedSentence]]:
-    """A text of such sentences and their parses."""
+    """Build a text of such sentences, with their parses."""
     sentences, start = [], 0
     for line in lines:
         sentences.append(make_parsed_sentence(line, start))

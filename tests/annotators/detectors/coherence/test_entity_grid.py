@@ -1,4 +1,4 @@
-"""Entity grids by hand."""
+"""Tests of entity grids against values computed by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors.coherence.entity_grid import ROLES, EntityGrid, entity_roles, fit_entity_grid
+from finecomb.annotators.detectors.coherence.entity_grid import GRID_ROLES, EntityGrid, entity_roles, fit_entity_grid
 from tests.annotators.detectors.coherence.example_parses import EMIL, GARDEN, NORA, make_parsed_story
 
 
@@ -20,7 +20,7 @@ def test_transitions_are_counted_with_one_added() -> None:
     counts = np.ones((4, 4))
     # nora - S, S -, - S; emil - S, S -; letter - O, O -; garden - O
     for before, after, times in (("-", "S", 3), ("S", "-", 2), ("-", "O", 2), ("O", "-", 1)):
-        counts[ROLES.index(before), ROLES.index(after)] += times
+        counts[GRID_ROLES.index(before), GRID_ROLES.index(after)] += times
     assert np.allclose(grid.transitions, counts / counts.sum(axis=1, keepdims=True))
 
 

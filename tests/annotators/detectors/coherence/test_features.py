@@ -1,4 +1,4 @@
-"""Numbers about sentences: each says what its name says, and none looks ahead."""
+"""Tests of the sentence features: their values, and that none depends on later sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models by name, on tiny ones with random weights: they learn, never look ahead, and come back from storage."""
+"""Tests of models on tiny random ones: they learn, ignore later sentences, and survive storage."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrat
 from finecomb.annotators.detectors.coherence.sequences import (
     SequenceModel,
     SequenceSettings,
-    fit_sequences,
-    read_target,
-    source_text,
-    target_text,
+    fit_sequence_model,
+    model_input_text,
+    model_target_text,
+    parse_model_output,
 )
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, sentence_surprisals, surprisal_features
-from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
-from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, build_windows
+from finecomb.annotators.detectors.coherence.tagger import (
+    SentenceTagger,
+    TaggerSettings,
+    fit_tagger,
+)
+from finecomb.annotators.detectors.coherence.text_windows import SpecialTokens, build_token_windows
 from finecomb.annotators.model_loading import load_pretrained, locate_model
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document, Segment
@@ -42,18 +46,18 @@ def text(words: str = "Nora waits. Emil opens the letter. She leaves the garden.
 
 
 def test_a_context_and_a_sentence_are_written_as_in_the_paper() -> None:
-    assert source_text(text(), 1) == "Nora waits. [SEP] Emil opens the letter."
-    assert source_text(text(), 0) == "[SEP] Nora waits."
-    assert target_text(text(), 0, ("char", "scene")) == "Yes"
-    assert target_text(text(), 1, ("char", "scene")) == "No CharE Emil [sep] SceneE"
-    assert target_text(text(), 1, ()) == "No"
+    assert model_input_text(text(), 1) == "Nora waits. [SEP] Emil opens the letter."
+    assert model_input_text(text(), 0) == "[SEP] Nora waits."
+    assert model_target_text(text(), 0, ("char", "scene")) == "Yes"
+    assert model_target_text(text(), 1, ("char", "scene")) == "No CharE Emil [sep] SceneE"
+    assert model_target_text(text(), 1, ()) == "No"
 
 
 def test_a_verdict_is_read_as_it_was_written() -> None:
     labels = ("char", "scene", "ref")
-    assert read_target(target_text(text(), 1, labels), labels) == [("char", "Emil"), ("scene", "")]
-    assert read_target("Yes", labels) == []
-    assert read_target("no refe the letter [sep] nonsense", labels) == [("ref", "the letter")]
+    assert parse_model_output(model_target_text(text(), 1, labels), labels) == [("char", "Emil"), ("scene", "")]
+    assert parse_model_output("Yes", labels) == []
+    assert parse_model_output("no refe the letter [sep] nonsense", labels) == [("ref", "the letter")]
 
 
 # --- windows -----------------------------------------------------------------------------------------------------
@@ -63,7 +67,7 @@ def test_every_sentence_is_scored_once_after_what_fits_before_it() -> None:
     story = text()
     offsets = np.array([(at, at + 1) for at in range(len(story.text)) if story.text[at] != " "])
     encoded = [(np.arange(len(offsets)), offsets)]
-    cut = build_windows([story], encoded, SpecialTokens(900, 901), 30, 12)
+    cut = build_token_windows([story], encoded, SpecialTokens(900, 901), 30, 12)
     assert [at for window in cut for at in range(*window.scored)] == [0, 1, 2, 3]
     assert all(len(window.ids) <= 30 and window.ids[0] == 900 for window in cut)
     boundary = [window for window in cut if 901 in window.ids.tolist()]
@@ -121,7 +125,7 @@ def test_an_encoder_by_name_learns_verdicts_and_comes_back(tmp_path: Path, label
     settings = SequenceSettings(
         tiny_models.save_encoder(tmp_path / "encoder"), "encoder", labels, epochs=10, rate=1e-2, length=128
     )
-    model = fit_sequences([text()] * 4, settings)
+    model = fit_sequence_model([text()] * 4, settings)
     (scores,) = model([text()])
     assert scores.sentences[1, -1] > scores.sentences[[0, 2, 3], -1].max()
     again = SequenceModel.from_state(settings, model.state())
@@ -139,7 +143,7 @@ def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
         length=128,
         output=8,
     )
-    model = fit_sequences([text()] * 4, settings)
+    model = fit_sequence_model([text()] * 4, settings)
     (scores,) = model([text()])
     assert scores.sentences.shape == (4, 3)
     assert scores.sentences[1, -1] > scores.sentences[[0, 2, 3], -1].mean()
@@ -150,6 +154,6 @@ def test_a_sequence_to_sequence_model_writes_verdicts(tmp_path: Path) -> None:
 def test_a_model_that_is_not_there_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(FinecombError, match=r"^coherence: the model .*nowhere cannot be loaded"):
+    with pytest.raises(FinecombError, match=r"^coherence: cannot load the model .*nowhere"):
         load_pretrained("AutoModel", str(tmp_path / "nowhere"), "coherence")
     assert locate_model("some/other") == "some/other"

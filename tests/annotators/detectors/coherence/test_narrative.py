@@ -1,4 +1,4 @@
-"""Texts in sentences with their marks, and splits that keep groups together."""
+"""Tests of narratives and of splits that keep groups together."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from finecomb.annotators.detectors.coherence.narrative import (
     Narrative,
     build_narrative,
     build_narratives,
-    dev_split,
-    splits,
+    cross_validation_splits,
+    train_dev_split,
 )
 from finecomb.core.records import Annotation, Document, Mark, Segment
 from finecomb.core.span import Span
@@ -29,7 +29,11 @@ def test_marks_fall_to_the_sentences_that_they_touch() -> None:
     assert [sentence.labels for sentence in text.sentences] == [{"ref"}, {"ref"}, {"scene"}]
     assert [text.text[span.start : span.end] for span in text.sentences[1].spans] == ["Emil"]
     assert [sentence.opens for sentence in text.sentences] == [True, False, True]
-    assert text.targets(("char", "ref")).tolist() == [[False, True, True], [False, True, True], [False, False, True]]
+    assert text.target_matrix(("char", "ref")).tolist() == [
+        [False, True, True],
+        [False, True, True],
+        [False, False, True],
+    ]
 
 
 def test_segments_can_be_forgotten() -> None:
@@ -39,16 +43,16 @@ def test_segments_can_be_forgotten() -> None:
 
 def test_other_labels_are_left_out() -> None:
     annotation = Annotation(id="a", document="d", annotator="g", protocol="snac@1", marks=(mark("storm", "gram"),))
-    assert not build_narratives([DOCUMENT], [annotation])[0].targets(()).any()
+    assert not build_narratives([DOCUMENT], [annotation])[0].target_matrix(()).any()
 
 
 def test_an_empty_text_has_no_sentence() -> None:
-    assert build_narrative(Document(id="e", text="")).targets(("char",)).shape == (0, 2)
+    assert build_narrative(Document(id="e", text="")).target_matrix(("char",)).shape == (0, 2)
 
 
 def test_splits_test_every_text_once_and_never_cut_a_group() -> None:
     texts = [Narrative(str(number), "", (), str(number // 2)) for number in range(24)]
-    every = splits(texts, 3, 0.2, np.random.default_rng(0))
+    every = cross_validation_splits(texts, 3, 0.2, np.random.default_rng(0))
     assert sorted(at for split in every for at in split.test) == list(range(24))
     for split in every:
         parts = [{texts[at].group for at in part} for part in (split.train, split.dev, split.test)]
@@ -59,7 +63,7 @@ def test_splits_test_every_text_once_and_never_cut_a_group() -> None:
 
 def test_a_dev_split_has_nothing_to_test_on() -> None:
     texts = [Narrative(str(number), "", (), str(number)) for number in range(10)]
-    split = dev_split(texts, 0.2, np.random.default_rng(0))
+    split = train_dev_split(texts, 0.2, np.random.default_rng(0))
     assert (len(split.train), len(split.dev), len(split.test)) == (8, 2, 0)
 
 

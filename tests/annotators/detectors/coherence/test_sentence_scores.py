@@ -1,4 +1,4 @@
-"""Thresholds, mixtures and figures against slow definitions."""
+"""Tests of thresholds, mixtures and scores against slow definitions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from finecomb.annotators.detectors.coherence.detection_tables import recalls_at_precision, span_iou
+from finecomb.annotators.detectors.coherence.detection_tables import label_recalls_at_precision, span_iou
 from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, NarrativeSentence
-from finecomb.annotators.detectors.coherence.sentence_scores import best_threshold, fit_mixture, mix_log_odds
+from finecomb.annotators.detectors.coherence.sentence_scores import (
+    best_f1_threshold,
+    fit_mixture,
+    mixture_probabilities,
+)
 from finecomb.statistics.gold.unit_scores import area_under_roc_curve, threshold_at_precision
 
 RANKED = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12)
@@ -30,7 +34,7 @@ def f1(chances: NDArray[Any], truth: NDArray[Any], threshold: float) -> float:
 @given(RANKED)
 def test_no_threshold_beats_the_best(pairs: list[tuple[int, bool]]) -> None:
     chances, truth = arrays(pairs)
-    best = best_threshold(chances, truth)
+    best = best_f1_threshold(chances, truth)
     if truth.any():
         assert f1(chances, truth, best) == pytest.approx(max(f1(chances, truth, value) for value in chances))
     else:
@@ -58,7 +62,7 @@ def test_recalls_are_those_of_the_marked_sentences() -> None:
         for at, labels in enumerate(spans)
     )
     text = Narrative("t", "abcd", sentences)
-    recalls = recalls_at_precision([text], [np.array([0.9, 0.1, 0.8, 0.05])], ("char", "ref"), 0.9)
+    recalls = label_recalls_at_precision([text], [np.array([0.9, 0.1, 0.8, 0.05])], ("char", "ref"), 0.9)
     assert recalls == {"char": 1.0, "ref": 0.5, "any": pytest.approx(2 / 3)}
 
 
@@ -69,10 +73,10 @@ def test_a_mixture_calibrates_and_trusts_the_model_that_knows() -> None:
     odds = np.stack([knows, noise], axis=1)
     weights = fit_mixture(odds, truth)
     assert weights == pytest.approx([2, 0, -1], abs=0.25)
-    assert mix_log_odds(odds, weights).mean() == pytest.approx(truth.mean(), abs=0.01)
+    assert mixture_probabilities(odds, weights).mean() == pytest.approx(truth.mean(), abs=0.01)
 
 
 def test_spans_share_characters() -> None:
     gold = (MarkedSpan(0, 10, "ref"), MarkedSpan(30, 40, "char"))
     assert span_iou([(5, 15)], gold, "ref") == pytest.approx(5 / 15)
-    assert span_iou([(0, 40)], gold, "ref") == 0.25  # a whole sentence always overlaps, and is little of a union
+    assert span_iou([(0, 40)], gold, "ref") == 0.25  # a whole sentence always overlaps but has a low IoU

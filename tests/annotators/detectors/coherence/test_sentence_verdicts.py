@@ -1,4 +1,4 @@
-"""Scores of any scale become chances; a higher score is never a lower chance."""
+"""Tests of the calibration of scores on any scale, with an increasing probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finecomb.annotators.detectors.coherence.sentence_verdicts import ScoreCalib
 
 @pytest.mark.parametrize(("mean", "scale"), [(0.0, 1.0), (250.0, 60.0), (-3.0, 0.01)])
 def test_scores_of_any_scale_become_chances(mean: float, scale: float) -> None:
-    """Sums of surprisals in the hundreds once made the fit run away, and every sentence had the same chance."""
+    """Sums of surprisals in the hundreds once made the fit diverge, so that all sentences had the same probability."""
     rng = np.random.default_rng(0)
     latent = rng.normal(size=4000)
     truth = rng.random(4000) < 1 / (1 + np.exp(-(1.5 * latent - 0.5)))

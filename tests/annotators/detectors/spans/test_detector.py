@@ -1,4 +1,4 @@
-"""The span classifier on a tiny encoder: it learns a word, is stored, and marks with the labels it was fitted with."""
+"""Tests of the span classifier with a tiny encoder: it learns a word, survives storage, and uses its fitted labels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from finecomb.annotators.detectors import find_detector
+from finecomb.annotators.detectors import find_detector_factory
 from finecomb.annotators.detectors.coherence.options import SentenceDetectorOptions
 from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
-from finecomb.annotators.detectors.spans.training import span_texts
+from finecomb.annotators.detectors.spans.training import collect_span_texts
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Annotation, Annotator, Document, Mark
 from finecomb.core.span import Span
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def study(texts: int = 9) -> Study:
-    """Texts in which `letter` is marked wherever it stands."""
+    """Build texts in which each `letter` is marked."""
     items: list[object] = [load_shipped("snac"), Annotator(id="gold", kind="gold")]
     for number in range(texts):
         text = f"Nora waits . {'She opens the letter . ' * (number + 1)}Emil leaves the garden ."
@@ -42,7 +42,7 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     options = SpanTrainingOptions(
         encoder=tiny_models.save_encoder(tmp_path / "encoder"), epochs=60, test_folds=2, tune=tune
     )
-    training = find_detector("spans").training
+    training = find_detector_factory("spans").training
     assert training is not None
     fitted = training.fit(study(), list(study().iter_annotations()), "", options)
     assert [row["label"] for row in fitted.rows] == ["ref"]
@@ -52,7 +52,7 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     for name, content in fitted.files.items():
         (folder / name).write_bytes(content)
     values = SentenceDetectorOptions(folder)
-    factory = find_detector("spans")
+    factory = find_detector_factory("spans")
     assert factory.protocol_of is not None
     assert factory.protocol_of(values) == "snac"
     annotation = factory.make(load_shipped("snac"), values)(
@@ -60,7 +60,7 @@ def test_it_learns_is_stored_and_marks(tmp_path: Path, tune: bool) -> None:
     )
     assert "letter" in " ".join(mark.quotes[0] for mark in annotation.marks)
     assert all(mark.confidence is not None for mark in annotation.marks)
-    with pytest.raises(FinecombError, match="has no label 'ref'"):
+    with pytest.raises(FinecombError, match="trained with label 'ref', which protocol scarecrow@2 does not have"):
         factory.make(load_shipped("scarecrow"), values)
 
 
@@ -68,8 +68,8 @@ def test_labels_that_are_too_rare_are_left_out_with_a_note() -> None:
     annotations = list(study().iter_annotations())
     first = annotations[0].marks[0].model_copy(update={"label": "rep", "id": "r"})
     annotations[0] = annotations[0].model_copy(update={"marks": (*annotations[0].marks, first)})
-    texts, labels, notes = span_texts(study(), annotations, "")
+    texts, labels, notes = collect_span_texts(study(), annotations, "")
     assert (len(texts), labels) == (9, ("ref",))
-    assert notes == ["label 'rep' is marked only 1 times and is not learnt"]
-    with pytest.raises(FinecombError, match="gold marks no label often enough"):
-        span_texts(study(), [], "")
+    assert notes == ["label 'rep' is omitted because it has only 1 mark"]
+    with pytest.raises(FinecombError, match="no label of the gold protocol has the 5 gold marks"):
+        collect_span_texts(study(), [], "")

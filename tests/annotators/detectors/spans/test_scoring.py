@@ -1,4 +1,4 @@
-"""All spans at once are the same as the network applied to each."""
+"""Tests that scoring all spans at once equals applying the network to each span."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from finecomb.annotators.detectors.spans.examples import WordSpan, span_text, training_spans, word_truth
+from finecomb.annotators.detectors.spans.examples import (
+    WordSpan,
+    build_span_text,
+    sample_training_spans,
+    word_label_matrix,
+)
 from finecomb.annotators.detectors.spans.scoring import SpanHead, all_span_logits, softmax, word_probabilities
 from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
@@ -21,7 +26,7 @@ def head(width: int, hidden: int, longest: int, classes: int, seed: int = 0) -> 
 
 
 def slow_logits(starts: NDArray[Any], ends: NDArray[Any], weights: SpanHead, first: int, last: int) -> NDArray[Any]:
-    """One span: [start; end; length] through the layers."""
+    """Apply the layers to [start; end; length] of one span."""
     hidden = starts[first] @ weights.start + ends[last] @ weights.end + weights.length[last - first]
     logits: NDArray[Any] = np.maximum(hidden, 0) @ weights.out + weights.bias
     return logits
@@ -60,7 +65,7 @@ def test_a_text_without_words_has_no_spans() -> None:
 
 
 def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
-    """Its cost must not grow with the number of spans: 9 words have 30 spans of up to four words."""
+    """The cost must not grow with the number of spans: 9 words have 30 spans of up to four words."""
 
     class CountedArray(np.ndarray):
         """An array that counts the rows it is multiplied with."""
@@ -86,7 +91,7 @@ def test_the_first_layer_is_applied_to_words_and_not_to_spans() -> None:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_the_factored_network_is_the_one_that_was_fitted() -> None:
-    """[start; end; length] through the layers as they are learnt, against their sum of three products."""
+    """The layers applied to [start; end; length] must equal the sum of three products."""
     torch = pytest.importorskip("torch")
     from finecomb.annotators.detectors.spans.classifier import SpanSettings, _build_network, _extract_span_head
 
@@ -114,14 +119,14 @@ def annotated(*spans: tuple[int, int, str]) -> Annotation:
 
 
 def test_marks_become_whole_words_and_the_same_words_once() -> None:
-    text = span_text(DOCUMENT, [annotated((5, 7, "x"), (4, 7, "x"), (9, 19, "y"), (0, 3, "other"))], ("x", "y"))
+    text = build_span_text(DOCUMENT, [annotated((5, 7, "x"), (4, 7, "x"), (9, 19, "y"), (0, 3, "other"))], ("x", "y"))
     assert [(span.first, span.last, span.label) for span in text.spans] == [(1, 1, 1), (3, 4, 2)]
-    assert word_truth(text, 2).sum(axis=0).tolist() == [1, 2]
+    assert word_label_matrix(text, 2).sum(axis=0).tolist() == [1, 2]
 
 
 def test_three_unmarked_spans_of_the_same_length_for_each() -> None:
-    text = span_text(DOCUMENT, [annotated((4, 7, "x"), (9, 19, "y"))], ("x", "y"))
-    spans = training_spans(text, 30, np.random.default_rng(0))
+    text = build_span_text(DOCUMENT, [annotated((4, 7, "x"), (9, 19, "y"))], ("x", "y"))
+    spans = sample_training_spans(text, 30, np.random.default_rng(0))
     assert spans[:2] == [WordSpan(1, 1, 1), WordSpan(3, 4, 2)]
     negatives = spans[2:]
     assert sorted(span.last - span.first for span in negatives) == [0, 0, 0, 1, 1, 1]
@@ -129,5 +134,5 @@ def test_three_unmarked_spans_of_the_same_length_for_each() -> None:
 
 
 def test_spans_that_are_too_long_are_left_out() -> None:
-    text = span_text(DOCUMENT, [annotated((0, 40, "x"))], ("x",))
-    assert training_spans(text, 3, np.random.default_rng(0)) == []
+    text = build_span_text(DOCUMENT, [annotated((0, 40, "x"))], ("x",))
+    assert sample_training_spans(text, 3, np.random.default_rng(0)) == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from finecomb.core.errors import FinecombError
 from finecomb.statistics.agreement.gamma.best_alignment import best_alignment, pairwise_lower_bound
-from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
+from finecomb.statistics.agreement.gamma.chance_samplers import CHANCE_SAMPLERS
 from finecomb.statistics.agreement.gamma.cluster_search import ClusterSearch
 from finecomb.statistics.agreement.gamma.continuum import Continuum
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
@@ -101,7 +101,7 @@ def test_identical_annotators_have_no_disorder(spans: list[tuple[int, int, int]]
 
 
 def test_a_third_mark_near_both_pays_for_a_bad_pair() -> None:
-    # Two marks far more unlike than Delta lie in one cluster because ten others hold them together.
+    # Two marks far more dissimilar than Delta share a cluster because ten others connect them.
     marks = make_continuum(12, [(0, 0, 4, 0), (1, 16, 20, 0), *((who, 0, 20, 0) for who in range(2, 12))])
     best = best_alignment(marks)
     assert len(best.clusters) == 1
@@ -126,7 +126,7 @@ def test_omissions_at_one_place_are_alike() -> None:
 
 @pytest.mark.parametrize("marks", [make_continuum(1, [(0, 0, 5, 0)]), make_continuum(3, [])])
 def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
-    with pytest.raises(FinecombError, match="two annotators and a mark"):
+    with pytest.raises(FinecombError, match="at least two annotators and one mark"):
         best_alignment(marks)
 
 
@@ -135,14 +135,15 @@ def test_an_alignment_needs_two_annotators_and_a_mark(marks: Continuum) -> None:
 
 @given(small_continua(annotators=4, marks=9), st.integers(0, 2**32 - 1), st.floats(-0.3, 0.6))
 def test_the_search_finds_all_clusters_below_a_threshold(marks: Continuum, seed: int, threshold: float) -> None:
-    own = build_alignment_problem(marks, Dissimilarity())
+    problem = build_alignment_problem(marks, Dissimilarity())
     prices = np.random.default_rng(seed).uniform(-0.2, 1.0, len(marks))
-    found = ClusterSearch.from_problem(own).find_all_below(prices, threshold, WorkBudget.from_units(60))
-    listed = {frozenset(np.flatnonzero(row).tolist()) for row in found}
+    clusters = ClusterSearch.from_problem(problem).find_all_below(prices, threshold, WorkBudget.from_units(60))
+    listed = {frozenset(np.flatnonzero(row).tolist()) for row in clusters}
     for cluster in unitary_alignments(marks):
         members = np.isin(np.arange(len(marks)), cluster)
-        reduced = float(own.costs(members[None])[0] - prices[members].sum())
-        assert reduced <= slow_unitary_disorder(marks, cluster) - prices[members].sum() + 1e-9  # far pairs are cut off
+        reduced = float(problem.cluster_costs(members[None])[0] - prices[members].sum())
+        # not equal, since large distances are capped
+        assert reduced <= slow_unitary_disorder(marks, cluster) - prices[members].sum() + 1e-9
         if abs(reduced - threshold) > 1e-9:
             assert (frozenset(cluster) in listed) == (reduced < threshold)
 
@@ -151,15 +152,15 @@ def test_larger_searches_equal_enumeration() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         marks = random_continuum(rng, 7, 3)
-        own = build_alignment_problem(marks, Dissimilarity())
+        problem = build_alignment_problem(marks, Dissimilarity())
         prices = rng.uniform(0, 0.6, len(marks))
-        found = ClusterSearch.from_problem(own).find_all_below(prices, 0.0, WorkBudget.from_units(60))
+        clusters = ClusterSearch.from_problem(problem).find_all_below(prices, 0.0, WorkBudget.from_units(60))
         every = list(unitary_alignments(marks))
         sets = np.zeros((len(every), len(marks)), dtype=bool)
         for row, cluster in zip(sets, every, strict=True):
             row[list(cluster)] = True
-        below = sets[own.costs(sets) - sets @ prices < 0]
-        assert {row.tobytes() for row in below} == {row.tobytes() for row in found}
+        below = sets[problem.cluster_costs(sets) - sets @ prices < 0]
+        assert {row.tobytes() for row in below} == {row.tobytes() for row in clusters}
 
 
 @given(small_continua())
@@ -172,9 +173,9 @@ def test_the_bound_that_needs_no_search_holds(marks: Continuum) -> None:
 
 def test_a_search_stops_when_the_work_allowed_is_done() -> None:
     marks = random_continuum(np.random.default_rng(0), 10, 4)
-    own = build_alignment_problem(marks, Dissimilarity())
+    problem = build_alignment_problem(marks, Dissimilarity())
     with pytest.raises(BudgetExceededError):
-        ClusterSearch.from_problem(own).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
+        ClusterSearch.from_problem(problem).find_all_below(np.full(len(marks), 0.5), 0.0, WorkBudget.from_units(0))
 
 
 @settings(max_examples=10)
@@ -188,7 +189,7 @@ def test_a_stopped_alignment_has_a_gap_around_the_best(seed: int, work: float) -
 
 
 def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The limit went by the clock, and so did the number.
+    # With a time limit, the result depended on the speed of the machine.
     marks, kept = random_continuum(np.random.default_rng(3), 9, 4), ClusterSearch._prune_clusters
     quick = best_alignment(marks, work=0.02)
     calls: list[float] = []
@@ -207,10 +208,10 @@ def test_a_stopped_alignment_is_the_same_however_slow_the_machine_is(monkeypatch
 
 @given(small_continua(annotators=5, marks=14), st.integers(0, 2**32 - 1))
 def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Continuum, seed: int) -> None:
-    # Libraries add up in another order with another number of threads, and the last digits differed.
+    # The order of summation depends on the number of threads, and the last digits differed.
     alignment_problem, rng = build_alignment_problem(marks, Dissimilarity()), np.random.default_rng(seed)
     clusters = np.array([[rng.random() < 0.5 for _ in marks.owner] for _ in range(5)])
-    for cluster, cost in zip(clusters, alignment_problem.costs(clusters), strict=True):
+    for cluster, cost in zip(clusters, alignment_problem.cluster_costs(clusters), strict=True):
         rows = np.flatnonzero(cluster)
         terms = [
             Fraction(float(alignment_problem.joint_costs[one, other])) for one in rows for other in rows if other < one
@@ -220,7 +221,7 @@ def test_costs_are_exact_so_that_no_order_of_adding_up_changes_them(marks: Conti
 
 def test_where_clusters_cannot_be_listed_the_gap_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    drawn = [SAMPLERS["shuffle"](random_continuum(rng, 6, 4), rng) for _ in range(60)]
+    drawn = [CHANCE_SAMPLERS["shuffle"](random_continuum(rng, 6, 4), rng) for _ in range(60)]
     best = [best_alignment(marks) for marks in drawn]
 
     def give_up(*_: object) -> None:
@@ -240,5 +241,5 @@ def test_thousands_of_marks_do_not_hang() -> None:
     assert len(marks) > 1000
     began = time.monotonic()
     best = best_alignment(marks, work=3)
-    assert time.monotonic() - began < 120  # no timing test: a guard against a hang
+    assert time.monotonic() - began < 120  # a guard against a hang, not a timing test
     assert 0 <= best.lower <= best.upper

@@ -1,14 +1,14 @@
-"""A fact checker for reports about basketball games, grounded in the box score; docs/detect/boxscore.md says how."""
+"""A fact checker for basketball game reports, based on the box score; see docs/detect/boxscore.md."""
 
 from __future__ import annotations
 
-from finecomb.annotators.detectors.base import DetectorTraining, Factory
+from finecomb.annotators.detectors.base import DetectorFactory, DetectorTraining
 from finecomb.annotators.detectors.boxscore.checker import NAME, BoxScoreChecker, BoxScoreOptions
 from finecomb.annotators.detectors.boxscore.ranker_training import RankerOptions, fit_ranker
 
-BOXSCORE = Factory(
+BOXSCORE = DetectorFactory(
     name=NAME,
-    title="facts of basketball reports against their box score",
+    title="factual errors in basketball reports, compared with the box score",
     needs="a RotoWire-style record in `data`",
     protocol="accuracy",
     kind="checker",

@@ -1,8 +1,9 @@
-"""What a sentence claims, and the fewest changes that make it true.
+"""Claims in a sentence, and the interpretation of the sentence with the fewest errors.
 
-A claim is about names of the sentence (players, teams) and says which of its words would be wrong if the names were
-right. Thomson and Reiter (2020, section 3.3) ask for the reading with the fewest mistakes; so names are replaced by
-others of the record wherever that leaves fewer words wrong.
+A claim is about names in the sentence (players, teams). Its check yields the words that are wrong if the names are
+right.
+Thomson and Reiter (2020, section 3.3) ask for the interpretation with the fewest errors. Names are therefore replaced
+by others from the record if that leaves fewer wrong words.
 """
 
 from __future__ import annotations
@@ -15,52 +16,52 @@ from typing import Literal
 
 from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
 
-Entity = Player | Team | str  # a team that does not play is its name
+Entity = Player | Team | str  # a team from another game is represented by its name
 Basis = Literal["record", "base-rate"]
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCandidate:
-    """Words that should have been something else."""
+    """Words of a report that may be wrong, with the claim that they make and its correction."""
 
     start: int
     end: int
     label: str
     kind: str
-    """What sort of claim failed, e.g. `player.points`; the ranker knows how often each is right."""
+    """Kind of the failed claim, such as `player.points`. The ranker has a weight for each kind."""
     claim: str = field(compare=False)
-    """What the text says, in words."""
+    """The claim that the text makes, in words."""
     correction: str = field(default="", compare=False)
-    """What it should have said, where the record knows."""
+    """The correct value or statement, if the record has it."""
     where: str = field(default="", compare=False)
-    """Where the record says so."""
+    """The cell of the record with the correct value."""
     basis: Basis = "record"
     unit: str = ""
-    """Slips of one unit cost as much as one: the two halves of a win-loss record say one thing."""
+    """Unit of counting. Errors with the same unit count as one, for example the two numbers of a win-loss record."""
     flags: frozenset[str] = field(default=frozenset(), compare=False)
-    """Circumstances that make it more or less likely to be an error in the eyes of readers."""
+    """Circumstances that make it more or less likely that annotators mark the error."""
     otherwise: tuple[ErrorCandidate, ...] = field(default=(), compare=False)
-    """What is wrong instead where this is not taken for the mistake."""
+    """Errors that replace this one in the alternative interpretation."""
 
     @property
     def contradicts_record(self) -> bool:
-        """Whether the record decides it alone: a number or a name that it contradicts."""
+        """True if a number or a name contradicts the record."""
         return self.basis == "record" and self.label in {"number", "name"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name or pronoun of the text and whom it may mean."""
+    """A name or pronoun in the text with the entities it may refer to."""
 
     start: int
     end: int
     options: tuple[Entity, ...]
     fixed: bool = False
-    """A pronoun, or a name that only another sentence could correct."""
+    """True for a pronoun, or for a name that can only be corrected together with another sentence."""
 
     @property
     def is_player(self) -> bool:
-        """Whether it names a person."""
+        """True if the mention refers to a person."""
         return not self.options or isinstance(self.options[0], Player)
 
 
@@ -69,7 +70,7 @@ ClaimCheck = Callable[..., Iterable[ErrorCandidate]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim about named entities: `check` takes an entity for each name and gives the words that are then wrong."""
+    """A claim about named entities. `check` takes one entity per name and yields the errors that follow."""
 
     names: tuple[Mention, ...]
     check: ClaimCheck
@@ -77,64 +78,77 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """One way to read connected claims: who is meant, and what is then wrong."""
+    """An interpretation of connected claims: the entity of each name, and the resulting errors."""
 
     meant: dict[Mention, Entity]
     changed: frozenset[Mention]
-    slips: tuple[ErrorCandidate, ...]
+    candidates: tuple[ErrorCandidate, ...]
     about: tuple[ErrorCandidate, ...]
-    """Those that are about a changed name."""
+    """The errors that concern a changed name."""
 
     @property
     def cost(self) -> float:
-        """The cost of a reading: how many places must be mended.
+        """Number of corrections in this interpretation.
 
-        A name that clashes with another is better replaced than only marked. Being told about among the other team's
-        players counts against a new name only: as written it is common, and no reason to look for another name.
+        A name that conflicts with another costs more, so that replacing it is preferred. A player mentioned among the
+        other team's players adds to the cost only if the name was replaced, because reports often mention players
+        there.
         """
-        slips = [slip for slip in self.slips if slip.kind != "context"]
-        strange = sum(slip.kind == "context" and "switched" not in slip.flags for slip in self.about)
-        names = {(slip.start, slip.end) for slip in slips if slip.label == "name"}
-        return len(self.changed) + _location_count(slips) + strange + len(names) / 2
+        candidates = [candidate for candidate in self.candidates if candidate.kind != "context"]
+        strange = sum(candidate.kind == "context" and "switched" not in candidate.flags for candidate in self.about)
+        names = {(candidate.start, candidate.end) for candidate in candidates if candidate.label == "name"}
+        return len(self.changed) + _error_location_count(candidates) + strange + len(names) / 2
 
 
-def _location_count(slips: Iterable[ErrorCandidate]) -> int:
-    return len({slip.unit or (slip.start, slip.end) for slip in slips})
+def _error_location_count(candidates: Iterable[ErrorCandidate]) -> int:
+    return len({candidate.unit or (candidate.start, candidate.end) for candidate in candidates})
 
 
-_MAX_NAMES = 12  # that are searched for other readings together; people connect far fewer in one sentence
-_MAX_INTERPRETATIONS = 500  # of names that several people bear
-_MAX_REMAINING_ERRORS = 1  # another name must make true all but this much of what is said of it
+_MAX_CONNECTED_NAMES = 12  # names for which other interpretations are searched; real sentences connect far fewer
+_MAX_INTERPRETATIONS = 500  # combinations of entities that share a name
+_MAX_REMAINING_ERRORS = 1  # a replacement must leave at most this many errors about the name
 
 
 def interpret_claims(claims: Sequence[Claim], game: Game) -> tuple[list[ErrorCandidate], dict[Mention, Entity]]:
-    """The slips of a sentence by its best reading, and whom each name then means."""
-    slips: list[ErrorCandidate] = []
+    """Return the errors of a sentence in its best interpretation, and the entity of each name."""
+    # Claims that share names are interpreted together.
+    groups: list[tuple[set[Mention], list[Claim]]] = []
+    for claim in claims:
+        claim_names = set(claim.names)
+        touching = [group for group in groups if group[0] & claim_names]
+        groups = [group for group in groups if not group[0] & claim_names]
+        merged = claim_names.union(*(group[0] for group in touching))
+        groups.append((merged, [*itertools.chain.from_iterable(group[1] for group in touching), claim]))
+    candidates: list[ErrorCandidate] = []
     meant: dict[Mention, Entity] = {}
-    for group in _group_connected_claims(claims):
+    for _, group in groups:
         names = list(dict.fromkeys(name for claim in group for name in claim.names))
         is_searched = (
-            len(names) <= _MAX_NAMES and math.prod(len(name.options) for name in names) <= _MAX_INTERPRETATIONS
+            len(names) <= _MAX_CONNECTED_NAMES
+            and math.prod(len(name.options) for name in names) <= _MAX_INTERPRETATIONS
         )
         options = [name.options if is_searched else name.options[:1] for name in names]
         plain = min(_iter_interpretations(group, names, options), key=lambda reading: reading.cost)
         best = _best_interpretation(group, names, plain, game) if is_searched else plain
-        slips += best.slips
-        slips += [_rename_candidate(name, best, plain) for name in names if name in best.changed]
+        candidates += best.candidates
+        fixed = {(one.start, one.end): one for one in reversed(plain.candidates) if one not in best.candidates}
+        saved = int(plain.cost - best.cost)
+        for name in (name for name in names if name in best.changed):
+            candidates.append(
+                ErrorCandidate(
+                    name.start,
+                    name.end,
+                    "name",
+                    "rename.player" if name.is_player else "rename.team",
+                    " or ".join(str(option) for option in name.options) or "somebody",
+                    str(best.meant[name]),
+                    f"line of {best.meant[name]}",
+                    flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.candidates), 2)}"}),
+                    otherwise=tuple(fixed[span] for span in sorted(fixed)),
+                )
+            )
         meant |= best.meant
-    return slips, meant
-
-
-def _group_connected_claims(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """Claims that share names, together."""
-    groups: list[tuple[set[Mention], list[Claim]]] = []
-    for claim in claims:
-        names = set(claim.names)
-        touching = [group for group in groups if group[0] & names]
-        groups = [group for group in groups if not group[0] & names]
-        merged = set().union(names, *(group[0] for group in touching))
-        groups.append((merged, [*itertools.chain.from_iterable(group[1] for group in touching), claim]))
-    return [group[1] for group in groups]
+    return candidates, meant
 
 
 def _iter_interpretations(
@@ -146,80 +160,43 @@ def _iter_interpretations(
     new = frozenset(changed)
     for chosen in itertools.product(*options):
         meant = dict(zip(names, chosen, strict=True))
-        slips: list[ErrorCandidate] = []
+        candidates: list[ErrorCandidate] = []
         about: list[ErrorCandidate] = []
         for claim in claims:
             wrong = list(claim.check(*(meant[name] for name in claim.names)))
-            slips += wrong
+            candidates += wrong
             about += wrong if new.intersection(claim.names) else []
-        yield Interpretation(meant, new, tuple(slips), tuple(about))
+        yield Interpretation(meant, new, tuple(candidates), tuple(about))
 
 
 def _best_interpretation(
     claims: Sequence[Claim], names: Sequence[Mention], plain: Interpretation, game: Game
 ) -> Interpretation:
-    """The reading with fewest changes; names as written win ties, since changing them explains nothing."""
+    """Return the interpretation with the fewest errors; on a tie, the one with the original names."""
     best = plain
-    clashing = _conflicting_names(claims, plain)
-    if plain.cost < 2 and not clashing:
-        return best
-    for changed in _name_changes(names):
-        options = [
-            _replacement_entities(name, names, game) if name in changed else [plain.meant[name]] for name in names
-        ]
-        free = any(name in clashing for name in changed)
-        for reading in _iter_interpretations(claims, names, options, changed):
-            if reading.cost < best.cost and (free or _location_count(reading.about) <= _MAX_REMAINING_ERRORS):
-                best = reading
-    return best
-
-
-def _conflicting_names(claims: Sequence[Claim], plain: Interpretation) -> set[Mention]:
-    """Names of claims that are wrong about a name: which of them to replace is open."""
-    return {
+    clashing = {
         name
         for claim in claims
-        if any(slip.label == "name" for slip in claim.check(*(plain.meant[name] for name in claim.names)))
+        if any(candidate.label == "name" for candidate in claim.check(*(plain.meant[name] for name in claim.names)))
         for name in claim.names
     }
-
-
-def _name_changes(names: Sequence[Mention]) -> list[tuple[Mention, ...]]:
-    """Which names to change together: any one, two teams, or a player and a team."""
-    movable = [name for name in reversed(names) if not name.fixed]  # the later of two equal names is the slip
+    if plain.cost < 2 and not clashing:
+        return best
+    # Later names are tried first: of two names that could be wrong, the later one is more likely to be.
+    movable = [name for name in reversed(names) if not name.fixed]
     teams = [name for name in movable if not name.is_player]
     pairs = [(player, team) for player in movable if player.is_player for team in teams]
-    return [*((name,) for name in movable), *itertools.combinations(teams, 2), *pairs]
-
-
-def _replacement_entities(name: Mention, names: Sequence[Mention], game: Game) -> list[Entity]:
-    """Whom a name could have meant: the other team, or anybody who played and is not named beside it."""
-    if not name.is_player:
-        return [team for team in game.teams if team not in name.options]
-    taken = {option for other in names for option in other.options}
-    return [player for player in game.players if player.has_played and player not in taken]
-
-
-def _rename_candidate(name: Mention, best: Interpretation, plain: Interpretation) -> ErrorCandidate:
-    saved = int(plain.cost - best.cost)
-    return ErrorCandidate(
-        name.start,
-        name.end,
-        "name",
-        "rename.player" if name.is_player else "rename.team",
-        _describe_options(name),
-        str(best.meant[name]),
-        f"line of {best.meant[name]}",
-        flags=frozenset({f"saved {min(saved, 3)}", f"left {min(len(best.slips), 2)}"}),
-        otherwise=_avoided_candidates(plain, best),
-    )
-
-
-def _avoided_candidates(plain: Interpretation, best: Interpretation) -> tuple[ErrorCandidate, ...]:
-    """What is wrong with the names as they are written and not with the new ones, once for each place."""
-    by_place = {(slip.start, slip.end): slip for slip in reversed(plain.slips) if slip not in best.slips}
-    return tuple(by_place[place] for place in sorted(by_place))
-
-
-def _describe_options(name: Mention) -> str:
-    return " or ".join(str(option) for option in name.options) or "somebody"
+    mentioned = {option for name in names for option in name.options}
+    other_players = [player for player in game.players if player.has_played and player not in mentioned]
+    for changed in [*((name,) for name in movable), *itertools.combinations(teams, 2), *pairs]:
+        options: list[list[Entity]] = [[plain.meant[name]] for name in names]
+        for index, name in enumerate(names):
+            if name in changed and name.is_player:
+                options[index] = [*other_players]
+            elif name in changed:
+                options[index] = [team for team in game.teams if team not in name.options]
+        free = any(name in clashing for name in changed)
+        for reading in _iter_interpretations(claims, names, options, changed):
+            if reading.cost < best.cost and (free or _error_location_count(reading.about) <= _MAX_REMAINING_ERRORS):
+                best = reading
+    return best

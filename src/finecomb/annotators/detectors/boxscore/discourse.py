@@ -1,4 +1,4 @@
-"""Who a sentence is about: names as variables, subjects word by word, and what carries over to the next sentence."""
+"""Discourse context of sentences: entity mentions, the subject of each word, and the state between sentences."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from finecomb.annotators.detectors.boxscore.claims import Entity, ErrorCandidate, Mention
 from finecomb.annotators.detectors.boxscore.game import Game, Player, Team
-from finecomb.annotators.detectors.boxscore.report_parser import Sentence, Word, compile_pattern
+from finecomb.annotators.detectors.boxscore.report_parser import CodedSentence, Word, compile_pattern
 
-# Words before a team that is a subject; before a player who is not: `right behind X`; and after one: `X's absence`.
-_BEFORE_SUBJECT = set(
+# Word lists that identify subjects: words before a team that is a subject, words before a player who is not one
+# (`right behind X`), and words after such a player (`X's absence`).
+_WORDS_BEFORE_SUBJECT = set(
     "while but and as with where when because since though although that however meanwhile so then fact , ; . ( after "
     "if which whereas especially".split()
 )
@@ -28,44 +29,44 @@ _GROUP_PHRASES = {f"{word} of" for word in _GROUP_NOUNS.split()}
 _POSSESSED_NOUNS = {"stead", "absence", "place", "performance", "total", "effort", "Spoints", "return"}
 _PLAYER_DESCRIPTIONS = set("star point Spoints guard forward center rookie shooting big coach bench legend".split())
 _TEAM_PARTS = {"bench", "reserves", "unit"}  # `the bench of the Ts`
-_NAME_CODES = {"P", "X", "T", "C", "H"}
+_NAME_CODES = {"P", "T", "C", "H"}
 Mentions = tuple[Mention, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DiscourseState:
-    """The context that earlier sentences leave behind: teams, players, whom pronouns mean."""
+    """The state carried over from earlier sentences: teams, players and referents of pronouns."""
 
     section: Team | None = None
-    """Whose players are being told about."""
+    """The team whose players are the current topic."""
     fresh: Team | None = None
-    """The team that the sentence before was about, if it named no player."""
+    """The team named in the previous sentence, if that sentence named no player."""
     last_team: Team | None = None
-    """Team of the player named last."""
+    """The team of the last named player."""
     person: Player | None = None
-    """Whom `he` means."""
+    """The referent of `he`."""
     subject: Team | None = None
-    """Whom `they` means."""
+    """The referent of `they`."""
     recent_players: tuple[Player, ...] = ()
-    """Players told about since the section began."""
+    """Players mentioned since the section began."""
     named: Mapping[str, Player] = field(default_factory=dict)
-    """The last bearer of each surname."""
+    """The last player mentioned with each surname."""
 
 
 @dataclass(frozen=True)
 class SentenceContext:
-    """One sentence with its surroundings; what every claim is read from."""
+    """A sentence with its game and discourse state, from which claims are extracted."""
 
     game: Game
-    sentence: Sentence
+    sentence: CodedSentence
     story: DiscourseState
     text: str
     first: bool = False
-    """Whether it opens the report."""
+    """True for the first sentence of the report."""
 
     @property
     def coded_text(self) -> str:
-        """The line that patterns read."""
+        """The sentence as a line of codes, against which patterns are matched."""
         return self.sentence.view
 
     @property
@@ -73,133 +74,148 @@ class SentenceContext:
         """The words of the sentence."""
         return self.sentence.words
 
-    def quote(self, at: int) -> str:
-        """A word as it stands in the text."""
-        return self.text[self.words[at].start : self.words[at].end]
+    def word_quote(self, index: int) -> str:
+        """Return a word as written in the text."""
+        return self.text[self.words[index].start : self.words[index].end]
 
-    def span(self, at: int) -> tuple[int, int]:
-        """Where a word is in the text."""
-        return self.words[at].start, self.words[at].end
+    def word_span(self, index: int) -> tuple[int, int]:
+        """Return the position of a word in the text."""
+        return self.words[index].start, self.words[index].end
 
-    def find_patterns(self, *names: str) -> Iterator[PatternMatch]:
-        """Matches of any of these patterns."""
+    def find_pattern_matches(self, *names: str) -> Iterator[PatternMatch]:
+        """Yield the matches of the named patterns."""
         for match in itertools.chain.from_iterable(compile_pattern(name).finditer(self.coded_text) for name in names):
             yield PatternMatch(self, match)
 
-    def has_pattern(self, name: str) -> bool:
-        """Whether a pattern fits anywhere."""
+    def matches_pattern(self, name: str) -> bool:
+        """Return whether a pattern occurs in the sentence."""
         return bool(compile_pattern(name).search(self.coded_text))
 
-    # --- what it tells of -----------------------------------------------------------------------------------------
+    # --- topic ----------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def is_about_next_game(self) -> bool:
-        """Whether it tells of the next game."""
-        return self.has_pattern("upcoming")
+        """True if the sentence is about the next game."""
+        return self.matches_pattern("upcoming")
 
     @functools.cached_property
     def has_third_team(self) -> bool:
-        """Whether it names a team that does not play here."""
+        """True if the sentence names a team that is not in this game."""
         return any(word.code in "TC" and not isinstance(word.value[0], Team) for word in self.words)
 
     @functools.cached_property
     def names_both_teams(self) -> bool:
-        """Whether it names both teams of the game."""
+        """True if the sentence names both teams of the game."""
         named = {name.options[0] for name in self.mentions_by_word.values()}
         return named.issuperset(self.game.teams)
 
     @functools.cached_property
     def is_about_other_games(self) -> bool:
-        """Whether it also tells of other games."""
-        return self.has_third_team or self.has_pattern("elsewhere")
+        """True if the sentence is also about other games."""
+        return self.has_third_team or self.matches_pattern("elsewhere")
 
     # --- names ----------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def mentions_by_word(self) -> dict[int, Mention]:
-        """A variable for each name of a player or team, by number of the word."""
-        return {number: self._make_mention(word) for number, word in enumerate(self.words) if word.code in _NAME_CODES}
+        """Mentions of players and teams by word index."""
+        mentions = {}
+        for number, word in enumerate(self.words):
+            if word.code == "X":
+                mentions[number] = Mention(word.start, word.end, (Player(self.text[word.start : word.end]),))
+            elif word.code in _NAME_CODES:
+                bearers = tuple(player for player in word.value if player in self.story.named.values())
+                options = bearers or tuple(word.value)
+                mentions[number] = Mention(word.start, word.end, options, fixed=word.code == "H")
+        return mentions
 
-    def _make_mention(self, word: Word) -> Mention:
-        if word.code == "X":
-            return Mention(word.start, word.end, (Player(self.text[word.start : word.end]),))
-        bearers = tuple(player for player in word.value if player in self.story.named.values())
-        return Mention(word.start, word.end, bearers or tuple(word.value), fixed=word.code == "H")
-
-    def team(self, number: int | None) -> Mention | None:
-        """The team of the game named by this word; None for others."""
+    def game_team_at(self, number: int | None) -> Mention | None:
+        """Return the team of this game that a word names, or None."""
         if number is None or self.words[number].code not in "TCH":
             return None
         name = self.mentions_by_word[number]
         return name if isinstance(name.options[0], Team) and len(name.options) == 1 else None
 
-    def subject_team(self, number: int | None) -> Mention | None:
-        """The team that something is said of, also through a player."""
-        whose = self.subjects[number] if number is not None else ()
+    def subject_team_at(self, number: int | None) -> Mention | None:
+        """Return the team that a word is about, directly or through a player, or None."""
+        whose = self.word_subjects[number] if number is not None else ()
         if not whose or not whose[0].is_player:
             return whose[0] if whose else None
         player = whose[-1].options[0]
-        return implicit_mention(player.team) if isinstance(player, Player) and player.team else None
+        return make_implicit_mention(player.team) if isinstance(player, Player) and player.team else None
 
-    def section_team(self, at: int) -> Team | None:
-        """Whose players are told about there: the team that the sentence named as its subject, or else the story's."""
-        named = [self.mentions_by_word[number].options[0] for number in self.subject_team_indices if number < at]
+    def section_team_at(self, index: int) -> Team | None:
+        """Return the team whose players are the topic at a word.
+
+        This is the last subject team before the word, or otherwise the topic of the earlier sentences.
+        """
+        named = [self.mentions_by_word[number].options[0] for number in self.subject_team_indices if number < index]
         team = named[-1] if named else self.story.section
         return team if isinstance(team, Team) else None
 
     @functools.cached_property
     def subject_team_indices(self) -> list[int]:
-        """Numbers of the words that name a team of the game as a subject."""
-        return [at for at in self.sentence.indices_with_code("TCH") if self.team(at) and self.is_subject(at)]
+        """Indices of the words that name a team of this game as a subject."""
+        return [
+            index
+            for index in self.sentence.indices_with_code("TCH")
+            if self.game_team_at(index) and self.is_subject_team(index)
+        ]
 
-    def is_subject(self, number: int) -> bool:
-        """Whether the team named there does something, rather than having it done to it."""
+    def is_subject_team(self, number: int) -> bool:
+        """Return whether the team named by a word acts, rather than being acted upon."""
         if number + 1 < len(self.words) and self.words[number + 1].code in _PLAYER_DESCRIPTIONS:
             return False
-        at = number - 1
-        while at >= 0 and self.words[at].code in _TEAM_MODIFIERS:
-            at -= 1
-        if at < 0 or self.words[at].code in _BEFORE_SUBJECT:
+        index = number - 1
+        while index >= 0 and self.words[index].code in _TEAM_MODIFIERS:
+            index -= 1
+        if index < 0 or self.words[index].code in _WORDS_BEFORE_SUBJECT:
             return True
-        before = [word.code for word in self.words[max(0, at - 1) : at + 1]]
-        if compile_pattern("matters_for").match(
-            self.coded_text[: self.sentence.starts[number]]
-        ):  # `the key for the Ts was ... , as they`
+        before = [word.code for word in self.words[max(0, index - 1) : index + 1]]
+        # `the key for the Ts was ... , as they`
+        if compile_pattern("matters_for").match(self.coded_text[: self.sentence.starts[number]]):
             return True
-        return before == ["X", "'s"] or (
-            before[1:] == ["of"] and before[0] in _TEAM_PARTS
-        )  # a coach 's Ts , the bench of
+        # `a coach 's Ts` or `the bench of the Ts`
+        return before == ["X", "'s"] or (before[1:] == ["of"] and before[0] in _TEAM_PARTS)
 
     # --- subjects -------------------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def subjects(self) -> list[Mentions]:
-        """For each word the players, or the team, that it is said of."""
+    def word_subjects(self) -> list[Mentions]:
+        """The players or the team that each word is about."""
         subjects: list[Mentions] = []
-        now: Mentions = ()
-        team: Mentions = self._they_referent()
-        group: Mentions = ()
+        earlier_team, earlier_person = self.story.subject or self.story.section, self.story.person
+        team: Mentions = (make_implicit_mention(earlier_team),) if earlier_team else ()
         person: Mentions = ()
+        if earlier_person and not earlier_person.absent:
+            person = (make_implicit_mention(earlier_person),)
+        now: Mentions = ()
+        group: Mentions = ()
         people: Mentions = ()
-        held = {match.word_index("t") if match["t"] else match.word_index("u") for match in self.find_patterns("held")}
+        held = {
+            match.word_index("t") if match["t"] else match.word_index("u")
+            for match in self.find_pattern_matches("held")
+        }
         for number, word in enumerate(self.words):
             of_player = bool(now) and now[0].is_player
+            before = [other.code for other in self.words[max(0, number - 2) : number]]
             if word.code in "PX":
-                now = self._player_subjects(number, now)
+                now = self._subjects_from_player_on(number, now)
                 group, person = now if len(now) > 1 else group, now[-1:]
                 people = (*people, self.mentions_by_word[number])
             elif number in held:
-                now = self._held_team(number, team)
+                now = self._defended_team(number, team)
             elif number in self.subject_team_indices:
                 now = team = (self.mentions_by_word[number],)
-            elif number in self._subject_changes:
-                now = self._subject_changes[number]
-            elif word.code == "team" and of_player and self._opens_clause(number):
-                now = self._player_team(now)
+            elif number in self._subject_changes_by_word:
+                now = self._subject_changes_by_word[number]
+            elif word.code == "team" and of_player and before[1:] == ["his"] and before[0] in _WORDS_BEFORE_SUBJECT:
+                player = now[-1].options[0]  # `, but his team shot 44 percent`
+                now = (make_implicit_mention(player.team),) if isinstance(player, Player) and player.team else now
             elif word.code == "they" or (word.code == "their" and not of_player):
                 now = team
             elif word.code in {"he", "his", "him"} and not of_player:
-                now = person or self._he_referent()
+                now = person
             elif word.code in {"former", "latter"} and len(group or people) > 1:
                 pair = group or people[-2:]
                 now = pair[:1] if word.code == "former" else pair[-1:]
@@ -207,16 +223,21 @@ class SentenceContext:
         return subjects
 
     @functools.cached_property
-    def _subject_changes(self) -> dict[int | None, Mentions]:
-        """Words from which on a clause is about another team, or about nobody whom the record could name.
+    def _subject_changes_by_word(self) -> dict[int | None, Mentions]:
+        """New subjects by word index, where the subject becomes another team or something outside the record.
 
-        `beat the Ts , who shot 44 percent`, `the Ts , led by X , won`, `the rest of the team`, `the star guard`.
+        Examples are `beat the Ts , who shot 44 percent`, `the Ts , led by X , won`, `the rest of the team`, `the star
+        guard`.
         """
         nobody: dict[int | None, Mentions] = {
-            match.word_index("w"): () for match in self.find_patterns("of_others", "described")
+            match.word_index("w"): () for match in self.find_pattern_matches("of_others", "described")
         }
-        resumed = {match.word_index("w"): self._team_mentions(match) for match in self.find_patterns("aside_of_team")}
-        relative = {match.word_index("t"): self._team_mentions(match) for match in self.find_patterns("tells_on")}
+        resumed = {
+            match.word_index("w"): self._team_mentions(match) for match in self.find_pattern_matches("aside_of_team")
+        }
+        relative = {
+            match.word_index("t"): self._team_mentions(match) for match in self.find_pattern_matches("tells_on")
+        }
         return nobody | resumed | relative
 
     @staticmethod
@@ -224,41 +245,28 @@ class SentenceContext:
         name = match.team("t")
         return (name,) if name else ()
 
-    def _opens_clause(self, number: int) -> bool:
-        """Whether `his team` there begins a clause: `, but his team shot 44 percent`."""
-        before = [word.code for word in self.words[max(0, number - 2) : number]]
-        return before[1:] == ["his"] and before[0] in _BEFORE_SUBJECT
-
-    def _player_team(self, now: Mentions) -> Mentions:
-        player = now[-1].options[0]
-        return (implicit_mention(player.team),) if isinstance(player, Player) and player.team else now
-
     def opposing_team(self, names: Mentions) -> Mentions:
-        """The other team in place of a team that something is done to: `forced 15 turnovers`, `allowed 21 points`."""
+        """Return the opponent of a team, for events such as `forced 15 turnovers` and `allowed 21 points`."""
         team = names[0].options[0] if names else None
-        return (implicit_mention(self.game.opponent(team)),) if isinstance(team, Team) else names
+        return (make_implicit_mention(self.game.opponent(team)),) if isinstance(team, Team) else names
 
-    def _they_referent(self) -> Mentions:
-        team = self.story.subject or self.story.section
-        return (implicit_mention(team),) if team else ()
-
-    def _he_referent(self) -> Mentions:
-        person = self.story.person
-        return (implicit_mention(person),) if person and not person.absent else ()
-
-    def _held_team(self, number: int, team: Mentions) -> Mentions:
-        """`held the Ts to`, `forced them into`: what follows is said of the opponent."""
+    def _defended_team(self, number: int, team: Mentions) -> Mentions:
+        """Return the team that is defended against, as in `held the Ts to` and `forced them into`."""
         if self.words[number].code in "TCH":
-            name = self.team(number)
+            name = self.game_team_at(number)
             return (name,) if name else ()
         subject = team[0].options[0] if team else None
         defense = compile_pattern("defense_of").search(" ".join(word.code for word in self.words[: number - 1]) + " ")
-        named = [at for at in self.sentence.indices_with_code("TC") if at < number and self.team(at)] if defense else []
+        named = (
+            [index for index in self.sentence.indices_with_code("TC") if index < number and self.game_team_at(index)]
+            if defense
+            else []
+        )
         subject = self.mentions_by_word[named[-1]].options[0] if named else subject
-        return (implicit_mention(self.game.opponent(subject)),) if isinstance(subject, Team) else ()
+        return (make_implicit_mention(self.game.opponent(subject)),) if isinstance(subject, Team) else ()
 
-    def _player_subjects(self, number: int, now: Mentions) -> Mentions:
-        """The subject from this player on: he alone, he with those before him, or still those before him."""
+    def _subjects_from_player_on(self, number: int, now: Mentions) -> Mentions:
+        """Return the subject of the words after a player's name: the player, the earlier players, or both."""
         before = [word.code for word in self.words[max(0, number - 3) : number]]
         after = [word.code for word in self.words[number + 1 : number + 3]]
         if now and now[0].is_player:
@@ -273,104 +281,101 @@ class SentenceContext:
                 return (*now, self.mentions_by_word[number])
         return (self.mentions_by_word[number],)
 
-    # --- slips ----------------------------------------------------------------------------------------------------
+    # --- errors ---------------------------------------------------------------------------------------------------
 
-    def check_number(
-        self, at: int, kind: str, claim: str, right: int, where: str, *flags: str, unit: str = ""
+    def check_number_at(
+        self, index: int, kind: str, claim: str, right: int, where: str, *flags: str, unit: str = ""
     ) -> Iterator[ErrorCandidate]:
-        """A slip for the number at a word, unless the number is right."""
-        if self.words[at].value != right:
+        """Yield an error for the number at a word unless the number is right."""
+        if self.words[index].value != right:
             yield ErrorCandidate(
-                *self.span(at), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags)
+                *self.word_span(index), "number", kind, claim, str(right), where, unit=unit, flags=frozenset(flags)
             )
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """A match of a pattern in a sentence, its groups as words."""
+    """A match of a pattern in a sentence, with the words, teams and positions of its groups."""
 
     scene: SentenceContext
     raw: re.Match[str]
 
     def __getitem__(self, group: str) -> str:
-        """What a group covers; empty when it is absent."""
+        """Return the text of a group, or an empty string if the group is absent."""
         return self.raw.groupdict().get(group) or ""
 
     def word_index(self, group: str) -> int | None:
-        """Number of the word where a group begins; None when the group is absent."""
+        """Return the index of a group's first word, or None if the group is absent."""
         return self.scene.sentence.word_index_by_offset.get(self.raw.start(group)) if self[group] else None
 
     def team(self, group: str) -> Mention | None:
-        """The team of the game that a group names."""
-        return self.scene.team(self.word_index(group))
+        """Return the team of this game that a group names, or None."""
+        return self.scene.game_team_at(self.word_index(group))
 
     def span(self, group: str) -> tuple[int, int]:
-        """Where the words of a group are in the text."""
+        """Return the position of a group in the text."""
         return self.scene.sentence.text_span(self.raw.start(group), self.raw.end(group))
 
     def quote(self, group: str | int = 0) -> str:
-        """The words of a group, or of the whole match, as they stand in the text."""
+        """Return a group, or the whole match, as written in the text."""
         start, end = self.scene.sentence.text_span(self.raw.start(group), self.raw.end(group))
         return self.scene.text[start:end]
 
     @property
     def subjects(self) -> Mentions:
-        """The mentions that the first word is said of."""
+        """The subject of the first word of the match."""
         first = self.scene.sentence.word_index_by_offset.get(self.raw.start())
-        return self.scene.subjects[first] if first is not None else ()
+        return self.scene.word_subjects[first] if first is not None else ()
 
     def group_subjects(self, group: str) -> Mentions:
-        """The mentions that a group is said of."""
-        at = self.word_index(group)
-        return self.scene.subjects[at] if at is not None else ()
+        """Return the subject of a group's first word."""
+        index = self.word_index(group)
+        return self.scene.word_subjects[index] if index is not None else ()
 
     def is_preceded_by(self, name: str, width: int = 1000) -> bool:
-        """Whether a pattern fits in what precedes, as far back as `width`."""
+        """Return whether a pattern occurs in the `width` characters before the match."""
         start = self.raw.start()
         return bool(compile_pattern(name).search(self.scene.coded_text[max(0, start - width) : start]))
 
     def match_after(self, name: str) -> PatternMatch | None:
-        """The match of a pattern right after this one, or None."""
+        """Return the match of a pattern directly after this one, or None."""
         match = compile_pattern(name).match(self.scene.coded_text, self.raw.end())
         return PatternMatch(self.scene, match) if match else None
 
 
-def implicit_mention(entity: Entity) -> Mention:
-    """A mention of somebody who is meant without being named."""
+def make_implicit_mention(entity: Entity) -> Mention:
+    """Build a mention of an entity that is implied but not named."""
     return Mention(-1, -1, (entity,), fixed=True)
 
 
-def update_discourse(scene: SentenceContext, meant: Mapping[Mention, Entity], paired: Mention | None) -> DiscourseState:
-    """The story after a sentence; `meant` corrects names, `paired` is a team said to have a player."""
-    story = _add_players(scene, meant)
-    acting = [scene.mentions_by_word[at] for at in scene.subject_team_indices]
-    name = paired or (acting[-1] if acting else None)
-    section = meant.get(name, name.options[0]) if name else None
-    if not isinstance(section, Team):
-        return replace(story, fresh=None)
-    players = (
-        story.recent_players
-        if section is story.section
-        else tuple(player for player in story.recent_players if player.team is section)
-    )
-    alone = not scene.sentence.indices_with_code("P") and not scene.is_about_next_game
-    return replace(story, section=section, subject=section, recent_players=players, fresh=section if alone else None)
+def next_discourse_state(
+    scene: SentenceContext, meant: Mapping[Mention, Entity], paired: Mention | None
+) -> DiscourseState:
+    """Return the discourse state after a sentence.
 
-
-def _add_players(scene: SentenceContext, meant: Mapping[Mention, Entity]) -> DiscourseState:
+    `meant` holds the entity of each mention, and `paired` is a team that the sentence links to a player.
+    """
     story = scene.story
-    for at in scene.sentence.indices_with_code("P"):
-        name = scene.mentions_by_word[at]
-        player = meant.get(name, name.options[0])
+    for index in scene.sentence.indices_with_code("P"):
+        mention = scene.mentions_by_word[index]
+        player = meant.get(mention, mention.options[0])
         if isinstance(player, Player):
-            surnames = {bearer.name_words[-1]: player for bearer in name.options if isinstance(bearer, Player)}
+            bearers = [bearer for bearer in mention.options if isinstance(bearer, Player)]
+            is_new = player not in story.recent_players
             story = replace(
                 story,
                 person=player,
                 last_team=player.team or story.last_team,
-                recent_players=story.recent_players
-                if player in story.recent_players
-                else (*story.recent_players, player),
-                named={**story.named, **surnames},
+                recent_players=(*story.recent_players, player) if is_new else story.recent_players,
+                named={**story.named, **{bearer.name_words_without_suffix[-1]: player for bearer in bearers}},
             )
-    return story
+    acting = [scene.mentions_by_word[index] for index in scene.subject_team_indices]
+    name = paired or (acting[-1] if acting else None)
+    section = meant.get(name, name.options[0]) if name else None
+    if not isinstance(section, Team):
+        return replace(story, fresh=None)
+    players = story.recent_players
+    if section is not story.section:
+        players = tuple(player for player in players if player.team is section)
+    alone = not scene.sentence.indices_with_code("P") and not scene.is_about_next_game
+    return replace(story, section=section, subject=section, recent_players=players, fresh=section if alone else None)

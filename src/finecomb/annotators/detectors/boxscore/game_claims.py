@@ -1,70 +1,75 @@
-"""Claims about the game: who won, by what score, quarter by quarter, where, when; words that fit one outcome only."""
+"""Claims about the game: result, score, quarters, venue and date, and words that imply an outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from finecomb.annotators.detectors.boxscore.claims import Claim, ClaimCheck, Entity, ErrorCandidate, Mention
-from finecomb.annotators.detectors.boxscore.discourse import Mentions, PatternMatch, SentenceContext, implicit_mention
+from finecomb.annotators.detectors.boxscore.discourse import (
+    Mentions,
+    PatternMatch,
+    SentenceContext,
+    make_implicit_mention,
+)
 from finecomb.annotators.detectors.boxscore.game import QUARTERS, Game, Team
-from finecomb.annotators.detectors.boxscore.report_parser import DAYS, compile_pattern, load_table
+from finecomb.annotators.detectors.boxscore.report_parser import WEEKDAYS, compile_pattern, load_yaml_table
 from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 
 Span = tuple[int, int]
 Quarters = tuple[int, ...]
-Numbers = tuple[int | None, int | None]
+NumberPair = tuple[int | None, int | None]
 
 
 def quarter_fields(quarters: Quarters) -> str:
-    """The record's fields for points in these quarters."""
+    """Return the record's fields for points in the given quarters."""
     return ", ".join(f"TEAM-PTS_QTR{quarter}" for quarter in quarters)
 
 
 def point_lead(game: Game, team: Team, quarters: Quarters) -> int | None:
-    """The lead of a team: by how many points it was better in these quarters."""
+    """Return a team's point lead over the given quarters, or None if unknown."""
     mine, theirs = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
     return None if mine is None or theirs is None else mine - theirs
 
 
 def check_number_pair(
-    scene: SentenceContext, numbers: Numbers, values: Numbers, kind: str, where: str, *, either: bool = False
+    scene: SentenceContext, numbers: NumberPair, values: NumberPair, kind: str, where: str, *, either: bool = False
 ) -> Iterator[ErrorCandidate]:
-    """The numbers of a pair that are wrong; `either`: the winner's may stand first if that leaves fewer wrong."""
-    (one, two), (first, second) = numbers, values
-    if one is None or two is None or first is None or second is None:
+    """Yield an error for each wrong number of a pair. With `either`, the numbers may also be in the reverse order."""
+    (first_index, second_index), (first, second) = numbers, values
+    if first_index is None or second_index is None or first is None or second is None:
         return
-    stated = scene.words[one].value, scene.words[two].value
+    stated = scene.words[first_index].value, scene.words[second_index].value
     orders = [(max(first, second), min(first, second)), (first, second)] if either else [(first, second)]
     right = min(orders, key=lambda order: (stated[0] != order[0]) + (stated[1] != order[1]))
-    for at, value in zip((one, two), right, strict=True):
-        yield from scene.check_number(at, kind, f"the {kind} was {stated[0]}-{stated[1]}", value, where)
+    for index, value in zip((first_index, second_index), right, strict=True):
+        yield from scene.check_number_at(index, kind, f"the {kind} was {stated[0]}-{stated[1]}", value, where)
 
 
-# --- who won ------------------------------------------------------------------------------------------------------
+# --- result -------------------------------------------------------------------------------------------------------
 
 
 def find_result_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`The Ts defeated the Us, 113-107`."""
-    if scene.is_about_next_game or scene.has_pattern("earlier_meeting"):
+    """Find claims about the result, such as `The Ts defeated the Us, 113-107`."""
+    if scene.is_about_next_game or scene.matches_pattern("earlier_meeting"):
         return
-    for match in scene.find_patterns("result"):
-        one, two = match.team("t"), match.team("u")
-        if one and two:
-            yield Claim((one, two), partial(_check_result, match, one, two))
-        elif one and scene.first and not scene.names_both_teams:
-            yield Claim((one,), partial(_check_unknown_opponent, match))
+    for match in scene.find_pattern_matches("result"):
+        first_team, second_team = match.team("t"), match.team("u")
+        if first_team and second_team:
+            yield Claim((first_team, second_team), partial(_check_result, match, first_team, second_team))
+        elif first_team and scene.first and not scene.names_both_teams:
+            yield Claim((first_team,), partial(_check_unknown_opponent, match))
 
 
 def _check_result(
-    match: PatternMatch, one: Mention, two: Mention, first: Entity, second: Entity
+    match: PatternMatch, first_name: Mention, second_name: Mention, first: Entity, second: Entity
 ) -> Iterator[ErrorCandidate]:
     game, lost = match.scene.game, bool(match["fell"])
     if not isinstance(first, Team) or not isinstance(second, Team) or game.winner is None:
         return
     right = game.opponent(game.winner) if lost else game.winner
     if first is second:
-        blamed, meant = (one, right) if first is not right else (two, game.opponent(right))
+        blamed, meant = (first_name, right) if first is not right else (second_name, game.opponent(right))
         claim = f"the {first} played themselves"
         yield ErrorCandidate(blamed.start, blamed.end, "name", "name.same", claim, str(meant), "TEAM-NAME")
         first, second = right, game.opponent(right)
@@ -72,53 +77,57 @@ def _check_result(
         claim, fix = f"the {first} {match['w']} the {second}", "defeated" if lost else "lost to"
         swapped = tuple(
             ErrorCandidate(name.start, name.end, "name", "result", claim, str(team), "TEAM-PTS")
-            for name, team in ((one, second), (two, first))
+            for name, team in ((first_name, second), (second_name, first))
             if not name.fixed
         )
         where = f"TEAM-PTS of {first} and {second}"
         yield ErrorCandidate(*match.span("w"), "word", "result", claim, fix, where, otherwise=swapped)
-    yield from _check_final_score(match, first, second)
+    yield from _check_score(match, "final score", "TEAM-PTS", game.final_points, first)
 
 
-def _check_final_score(match: PatternMatch, first: Team, second: Team) -> Iterator[ErrorCandidate]:
-    values = match.scene.game.points(first), match.scene.game.points(second)
-    numbers = match.word_index("a"), match.word_index("b")
-    yield from check_number_pair(match.scene, numbers, values, "final score", "TEAM-PTS", either=True)
+def _check_score(
+    match: PatternMatch, kind: str, where: str, value_of: Callable[[Team], int | None], team: Entity
+) -> Iterator[ErrorCandidate]:
+    """Check two numbers, groups `a` and `b` of the match, against the values of a team and its opponent."""
+    if isinstance(team, Team):
+        values = value_of(team), value_of(match.scene.game.opponent(team))
+        numbers = match.word_index("a"), match.word_index("b")
+        yield from check_number_pair(match.scene, numbers, values, kind, where, either=True)
 
 
 def _check_unknown_opponent(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
-    at = match.word_index("u")
-    if isinstance(team, Team) and at is not None:
+    index = match.word_index("u")
+    if isinstance(team, Team) and index is not None:
         other = match.scene.game.opponent(team)
-        claim = f"the {team} played {match.scene.quote(at)}"
-        yield ErrorCandidate(*match.scene.span(at), "name", "result.stranger", claim, str(other), "TEAM-NAME")
-        yield from _check_final_score(match, team, other)
+        claim = f"the {team} played {match.scene.word_quote(index)}"
+        yield ErrorCandidate(*match.scene.word_span(index), "name", "result.stranger", claim, str(other), "TEAM-NAME")
+        yield from _check_score(match, "final score", "TEAM-PTS", match.scene.game.final_points, team)
 
 
-def find_opponent_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """Nobody plays against himself: `the Ts outscored the Ts`."""
-    for match in () if scene.is_about_next_game else scene.find_patterns("against"):
+def find_self_opponent_claims(scene: SentenceContext) -> Iterator[Claim]:
+    """Find claims in which a team plays itself, such as `the Ts outscored the Ts`."""
+
+    def check(name: Mention, subject: Entity, opponent: Entity) -> Iterator[ErrorCandidate]:
+        if subject is opponent and isinstance(subject, Team):
+            claim, right = f"the {subject} played against themselves", str(scene.game.opponent(subject))
+            yield ErrorCandidate(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
+
+    for match in () if scene.is_about_next_game else scene.find_pattern_matches("against"):
         team, whose = match.team("t"), match.subjects[:1]
         if team and whose and not whose[0].is_player and whose[0] != team:
-            yield Claim((whose[0], team), partial(_check_same_team, scene, team))
+            yield Claim((whose[0], team), partial(check, team))
 
 
-def _check_same_team(scene: SentenceContext, name: Mention, one: Entity, two: Entity) -> Iterator[ErrorCandidate]:
-    if one is two and isinstance(one, Team):
-        claim, right = f"the {one} played against themselves", str(scene.game.opponent(one))
-        yield ErrorCandidate(name.start, name.end, "name", "name.same", claim, right, "TEAM-NAME")
-
-
-def check_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
-    """`a 30-point win`, `won by 30`."""
-    home, vis = (scene.game.points(team) for team in scene.game.teams)
+def check_winning_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
+    """Find wrong winning margins, such as `a 30-point win` and `won by 30`."""
+    home, vis = (scene.game.final_points(team) for team in scene.game.teams)
     if home is None or vis is None or scene.is_about_next_game or scene.is_about_other_games:
         return
-    for match in scene.find_patterns("margin", "won_by"):
-        at = match.word_index("n")
-        if at is not None:
-            yield from scene.check_number(
-                at, "margin", f"the margin was {scene.quote(at)}", abs(home - vis), "TEAM-PTS"
+    for match in scene.find_pattern_matches("margin", "won_by"):
+        index = match.word_index("n")
+        if index is not None:
+            yield from scene.check_number_at(
+                index, "margin", f"the margin was {scene.word_quote(index)}", abs(home - vis), "TEAM-PTS"
             )
 
 
@@ -126,55 +135,58 @@ def check_margins(scene: SentenceContext) -> Iterator[ErrorCandidate]:
 
 
 def find_period_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`outscored the Ts 37-20 in the fourth quarter`, `a 31-22 lead after one quarter`, `a 33-point first quarter`."""
+    """Find claims about quarters and halves.
+
+    Examples are `outscored the Ts 37-20 in the fourth quarter`, `a 31-22 lead after one quarter` and `a 33-point first
+    quarter`.
+    """
     done: set[int | None] = set()
-    for match in scene.find_patterns("outscored", "won_period"):
-        quarters = parse_period(match) or _nearest_period(match)
+    for match in scene.find_pattern_matches("outscored", "won_period"):
+        quarters = parse_quarters(match) or _nearest_quarters(match)
         whose = match.group_subjects("w")
         if quarters and whose and not whose[0].is_player:
             done |= {match.word_index("a"), match.word_index("b")}
             yield Claim(whose[:1], partial(_check_outscored, match, quarters))
-    for match in scene.find_patterns("period_score"):
-        quarters, whose = parse_period(match), match.group_subjects("a")
+    for match in scene.find_pattern_matches("period_score"):
+        quarters, whose = parse_quarters(match), match.group_subjects("a")
         if quarters and whose and not whose[0].is_player and match.word_index("a") not in done:
-            yield Claim(whose[:1], partial(_check_period_score, match, quarters))
-    for match in scene.find_patterns("period_points", "points_in_period"):
+            points_of = partial(scene.game.quarter_points, quarters=quarters)
+            check = partial(_check_score, match, "period score", quarter_fields(quarters), points_of)
+            yield Claim(whose[:1], check)
+    for match in scene.find_pattern_matches("period_points", "points_in_period"):
         if match.is_preceded_by("not_exact", 24):
             continue
-        quarters, whose = parse_period(match), match.group_subjects("n")
+        quarters, whose = parse_quarters(match), match.group_subjects("n")
         whose = scene.opposing_team(whose) if match.is_preceded_by("conceded", 80) else whose
         if quarters and whose and not whose[0].is_player:
             yield Claim(whose[:1], partial(_check_period_points, match, quarters))
-    yield from _find_period_gap_claims(scene)
-
-
-def _find_period_gap_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`a one-point game at the end of the third quarter`."""
-    for match in scene.find_patterns("game_within"):
-        at, last = match.word_index("n"), match.word_index("o")
-        if at is not None and last is not None and scene.words[last].value in QUARTERS:
+    for match in scene.find_pattern_matches("game_within"):  # `a one-point game at the end of the third quarter`
+        index, last = match.word_index("n"), match.word_index("o")
+        if index is not None and last is not None and scene.words[last].value in QUARTERS:
             quarters = tuple(range(1, scene.words[last].value + 1))
-            yield Claim((implicit_mention(scene.game.home),), partial(_check_period_gap, scene, at, quarters))
+            yield Claim((make_implicit_mention(scene.game.home),), partial(_check_period_gap, scene, index, quarters))
 
 
-def _check_period_gap(scene: SentenceContext, at: int, quarters: Quarters, home: Entity) -> Iterator[ErrorCandidate]:
+def _check_period_gap(scene: SentenceContext, index: int, quarters: Quarters, home: Entity) -> Iterator[ErrorCandidate]:
     ahead = point_lead(scene.game, home, quarters) if isinstance(home, Team) else None
     if ahead is not None:
-        claim = f"the teams were {scene.quote(at)} points apart"
-        yield from scene.check_number(at, "period gap", claim, abs(ahead), quarter_fields(quarters))
+        claim = f"the teams were {scene.word_quote(index)} points apart"
+        yield from scene.check_number_at(index, "period gap", claim, abs(ahead), quarter_fields(quarters))
 
 
-def parse_period(match: PatternMatch) -> Quarters:
-    """Which quarters the words tell of; none when they do not say."""
+def parse_quarters(match: PatternMatch) -> Quarters:
+    """Return the quarters that a match refers to, empty if unclear."""
     word = match.scene.words
-    at, also, after, last = (match.word_index(group) for group in ("o", "o2", "after", "last"))
-    if at is not None and (match["into"] or match["until"]):
-        return _quarters_so_far(word[at].value - bool(match["into"]), 2 if match["part"].startswith("half") else 1)
-    if at is not None and match["part"].startswith("half"):
-        return {1: (1, 2), 2: (3, 4)}.get(word[at].value, ())
+    index, also, after, last = (match.word_index(group) for group in ("o", "o2", "after", "last"))
+    if index is not None and (match["into"] or match["until"]):
+        count = word[index].value - bool(match["into"])
+        size = 2 if match["part"].startswith("half") else 1
+        return tuple(range(1, count * size + 1)) if 0 < count * size <= len(QUARTERS) else ()
+    if index is not None and match["part"].startswith("half"):
+        return {1: (1, 2), 2: (3, 4)}.get(word[index].value, ())
     wanted: Quarters = ()
-    if at is not None:
-        wanted = (word[at].value,) if also is None else (word[at].value, word[also].value)
+    if index is not None:
+        wanted = (word[index].value,) if also is None else (word[index].value, word[also].value)
     elif after is not None:
         wanted = tuple(range(1, min(word[after].value, 5) + 1))
     elif last is not None:
@@ -184,20 +196,15 @@ def parse_period(match: PatternMatch) -> Quarters:
     return wanted if set(wanted) <= set(QUARTERS) else ()
 
 
-def _quarters_so_far(count: int, size: int) -> Quarters:
-    """The quarters played after so many quarters or, of size two, halves."""
-    return tuple(range(1, count * size + 1)) if 0 < count * size <= len(QUARTERS) else ()
-
-
-def _nearest_period(match: PatternMatch) -> Quarters:
-    """The period told after a match in the same clause, or else the last one before it."""
+def _nearest_quarters(match: PatternMatch) -> Quarters:
+    """Return the period named after a match in the same clause, or otherwise the last period named before it."""
     scene, end = match.scene, match.raw.end()
     clause = compile_pattern("another_clause").search(scene.coded_text, end)
-    times = list(scene.find_patterns("when"))
+    times = list(scene.find_pattern_matches("when"))
     after = [time for time in times if end <= time.raw.start() < (clause.start() if clause else len(scene.coded_text))]
     before = [time for time in times if time.raw.end() <= match.raw.start()]
     chosen = after[:1] or before[-1:]
-    return parse_period(chosen[0]) if chosen else ()
+    return parse_quarters(chosen[0]) if chosen else ()
 
 
 def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
@@ -213,57 +220,47 @@ def _check_outscored(match: PatternMatch, quarters: Quarters, team: Entity) -> I
         yield ErrorCandidate(
             *match.span("w"), "word", "outscored", claim, f"it was {values[0]}-{values[1]}", quarter_fields(quarters)
         )
-    one, two = match.word_index("a"), match.word_index("b")
-    yield from check_number_pair(scene, (one, two), values, "period score", quarter_fields(quarters), either=passive)
-    if one is not None and two is None:
-        claim = f"the {team} outscored the {other} by {scene.quote(one)}"
-        yield from scene.check_number(one, "period margin", claim, ahead, quarter_fields(quarters))
-
-
-def _check_period_score(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
-    if isinstance(team, Team):
-        game = match.scene.game
-        values = game.quarter_points(team, quarters), game.quarter_points(game.opponent(team), quarters)
-        numbers = match.word_index("a"), match.word_index("b")
-        yield from check_number_pair(
-            match.scene, numbers, values, "period score", quarter_fields(quarters), either=True
-        )
+    first_index, second_index = match.word_index("a"), match.word_index("b")
+    yield from check_number_pair(
+        scene, (first_index, second_index), values, "period score", quarter_fields(quarters), either=passive
+    )
+    if first_index is not None and second_index is None:
+        claim = f"the {team} outscored the {other} by {scene.word_quote(first_index)}"
+        yield from scene.check_number_at(first_index, "period margin", claim, ahead, quarter_fields(quarters))
 
 
 def _check_period_points(match: PatternMatch, quarters: Quarters, team: Entity) -> Iterator[ErrorCandidate]:
-    scene, at = match.scene, match.word_index("n")
+    scene, index = match.scene, match.word_index("n")
     value = scene.game.quarter_points(team, quarters) if isinstance(team, Team) else None
-    if value is not None and at is not None:
-        claim = f"the {team} scored {scene.quote(at)} points in that part of the game"
-        yield from scene.check_number(at, "period points", claim, value, quarter_fields(quarters))
+    if value is not None and index is not None:
+        claim = f"the {team} scored {scene.word_quote(index)} points in that part of the game"
+        yield from scene.check_number_at(index, "period points", claim, value, quarter_fields(quarters))
 
 
-# --- team against team --------------------------------------------------------------------------------------------
+# --- team comparisons ---------------------------------------------------------------------------------------------
 
 
 def find_team_comparison_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`won the rebounding battle, 47-43`, `47 boards to the Ts 48`, `13 of their own`."""
-    for match in scene.find_patterns("battle", "outrebounded", "board_edge") if scene.has_pattern("boards") else ():
+    """Find team comparisons, such as `won the rebounding battle, 47-43` and `47 boards to the Ts 48`."""
+    for match in (
+        scene.find_pattern_matches("battle", "outrebounded", "board_edge") if scene.matches_pattern("boards") else ()
+    ):
         whose = match.group_subjects("a")
         if whose and not whose[0].is_player:
-            yield Claim(whose[:1], partial(_check_rebounds, match))
-    for match in scene.find_patterns("to_theirs"):
-        at, number, team = match.word_index("s"), match.word_index("n"), match.team("t")
-        if at is not None and number is not None and team:
-            yield Claim((team,), partial(_check_team_statistic, scene, number, scene.words[at].value))
-    for match in scene.find_patterns("of_their_own"):
+            check = partial(
+                _check_score, match, "rebounding battle", "TEAM-REB", lambda team: team.line.get("TEAM-REB")
+            )
+            yield Claim(whose[:1], check)
+    for match in scene.find_pattern_matches("to_theirs"):
+        index, number, team = match.word_index("s"), match.word_index("n"), match.team("t")
+        if index is not None and number is not None and team:
+            yield Claim((team,), partial(_check_team_statistic, scene, number, scene.words[index].value))
+    for match in scene.find_pattern_matches("of_their_own"):
         number = match.word_index("n")
         counted = [word.value for word in scene.words[: number or 0] if word.code.startswith("S")]
-        acting = [scene.mentions_by_word[at] for at in scene.subject_team_indices]
+        acting = [scene.mentions_by_word[index] for index in scene.subject_team_indices]
         if number is not None and counted and acting:
             yield Claim((acting[0],), partial(_check_team_statistic, scene, number, counted[-1]))
-
-
-def _check_rebounds(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
-    if isinstance(team, Team):
-        values = team.line.get("TEAM-REB"), match.scene.game.opponent(team).line.get("TEAM-REB")
-        numbers = match.word_index("a"), match.word_index("b")
-        yield from check_number_pair(match.scene, numbers, values, "rebounding battle", "TEAM-REB", either=True)
 
 
 def _check_team_statistic(
@@ -273,17 +270,22 @@ def _check_team_statistic(
     value = record_value(team, field)
     if value is not None:
         claim = f"the {team} had {format_count(scene.words[number].value, statistic)}"
-        yield from scene.check_number(number, "team.other", claim, value, f"{field} of {team}")
+        yield from scene.check_number_at(number, "team.other", claim, value, f"{field} of {team}")
 
 
-# --- where and when -----------------------------------------------------------------------------------------------
+# --- venue and date -----------------------------------------------------------------------------------------------
 
 
 def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`the host Ts`, `at the A in C`, `a road win`, `at home`."""
+    """Find claims about the venue, such as `the host Ts`, `at the A in C`, `a road win`, `at home`."""
+
+    def check(index: int, kind: str, home: Entity) -> Iterator[ErrorCandidate]:
+        claim = f"the game was played at {scene.word_quote(index)}"
+        yield ErrorCandidate(*scene.word_span(index), "name", kind, claim, f"the {home} were at home", "home_name")
+
     if scene.is_about_next_game:
         return
-    for match in scene.find_patterns("side"):
+    for match in scene.find_pattern_matches("side"):
         team = match.team("t")
         if team:
             yield Claim(
@@ -291,20 +293,16 @@ def find_venue_claims(scene: SentenceContext) -> Iterator[Claim]:
             )
     flags = ("elsewhere",) if scene.is_about_other_games else ()
     for side, name in (("home", "home_crowd"), ("home", "at_home"), ("vis", "on_road")):
-        for match in scene.find_patterns(name):
-            team = scene.subject_team(match.word_index("w"))
+        for match in scene.find_pattern_matches(name):
+            team = scene.subject_team_at(match.word_index("w"))
             if team:
                 yield Claim((team,), partial(_check_home_or_road, match.span("w"), side, name, flags=flags))
-    yield from _find_arena_claims(scene)
-
-
-def _find_arena_claims(scene: SentenceContext) -> Iterator[Claim]:
     home = scene.game.home
-    listed = load_table("league")["teams"].get(home.name, {}).get("arenas")
-    for match in scene.find_patterns("place"):
-        for kind, at in (("arena", match.word_index("a")), ("city", match.word_index("c"))):
-            if at is not None and home not in scene.words[at].value and (kind == "city" or listed):
-                yield Claim((implicit_mention(home),), partial(_check_venue, scene, at, kind))
+    listed = load_yaml_table("league")["teams"].get(home.name, {}).get("arenas")
+    for match in scene.find_pattern_matches("place"):
+        for kind, index in (("arena", match.word_index("a")), ("city", match.word_index("c"))):
+            if index is not None and home not in scene.words[index].value and (kind == "city" or listed):
+                yield Claim((make_implicit_mention(home),), partial(check, index, kind))
 
 
 def _check_home_or_road(
@@ -316,94 +314,98 @@ def _check_home_or_road(
         yield ErrorCandidate(*span, "word", kind, claim, right, where, flags=frozenset(flags))
 
 
-def _check_venue(scene: SentenceContext, at: int, kind: str, home: Entity) -> Iterator[ErrorCandidate]:
-    claim = f"the game was played at {scene.quote(at)}"
-    yield ErrorCandidate(*scene.span(at), "name", kind, claim, f"the {home} were at home", "home_name")
+def check_game_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
+    """Find wrong weekdays of the game, such as `on Wednesday`.
 
-
-def check_days(scene: SentenceContext) -> Iterator[ErrorCandidate]:
-    """`on Wednesday` of the game itself; with a third team in the sentence it is another game's day.
-
-    So is, after the opening, the day on which a player did something: `Reyes sat out on Wednesday`.
+    A day in a sentence with a third team belongs to another game. After the first sentence, so does the day on which a
+    player acted, as in `Reyes sat out on Wednesday`.
     """
     if scene.game.date is None or scene.is_about_next_game or scene.has_third_team:
         return
     right = scene.game.date.weekday()
-    for at in scene.sentence.indices_with_code("D"):
-        day, before = scene.words[at].value, scene.coded_text[: scene.sentence.starts[at]]
-        whose = () if scene.first else scene.subjects[at]
+    for index in scene.sentence.indices_with_code("D"):
+        day, before = scene.words[index].value, scene.coded_text[: scene.sentence.starts[index]]
+        whose = () if scene.first else scene.word_subjects[index]
         if day != right and not compile_pattern("another_day").search(before) and not (whose and whose[0].is_player):
             flags = frozenset({"elsewhere"} if scene.is_about_other_games else ())
             yield ErrorCandidate(
-                *scene.span(at), "name", "day", f"the game was played on {DAYS[day]}", DAYS[right], "day", flags=flags
+                *scene.word_span(index),
+                "name",
+                "day",
+                f"the game was played on {WEEKDAYS[day]}",
+                WEEKDAYS[right],
+                "day",
+                flags=flags,
             )
 
 
 def check_overtime(scene: SentenceContext) -> Iterator[ErrorCandidate]:
-    """`in overtime`, of a game that had none."""
+    """Find mentions of overtime in a game that had none."""
     if scene.game.has_overtime is False and not scene.is_about_next_game and not scene.is_about_other_games:
-        for match in scene.find_patterns("overtime"):
+        for match in scene.find_pattern_matches("overtime"):
             if match.is_preceded_by("overtime_unreal"):
                 continue
             claim = "the game went to overtime"
             yield ErrorCandidate(*match.span("w"), "word", "overtime", claim, "it did not", "TEAM-PTS")
 
 
-# --- words that fit one outcome only ------------------------------------------------------------------------------
+# --- words that imply an outcome ----------------------------------------------------------------------------------
 
 
 def find_outcome_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`in the win`, `look to bounce back`, of a team or through a player."""
+    """Find words that imply a win or a loss, such as `in the win` and `look to bounce back`."""
+
+    def check(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[ErrorCandidate]:
+        winner = match.scene.game.winner
+        if isinstance(team, Team) and winner is not None and (team is winner) != (wanted == "won"):
+            first, *more = match[group].split()
+            kind = f"outcome.{wanted}.{first}" if more else f"outcome.{wanted}"
+            flags = frozenset({"upcoming"} if match.scene.is_about_next_game else ())
+            right = "they lost" if wanted == "won" else "they won"
+            yield ErrorCandidate(
+                *match.span(group), "word", kind, f"the {team} {wanted}", right, "TEAM-PTS", flags=flags
+            )
+
     for wanted in ("won", "lost"):
-        for match in scene.find_patterns(f"says_{wanted}"):
+        for match in scene.find_pattern_matches(f"says_{wanted}"):
             group = next(name for name in ("w", "w2", "w3") if match[name])
-            team = scene.subject_team(match.word_index(group))
+            team = scene.subject_team_at(match.word_index(group))
             negated = compile_pattern("negated").search(scene.coded_text[: match.raw.start(group)])
             if team and not negated and not match.match_after("bounced_from"):
-                yield Claim((team,), partial(_check_outcome, match, group, wanted))
+                yield Claim((team,), partial(check, match, group, wanted))
 
 
-def _check_outcome(match: PatternMatch, group: str, wanted: str, team: Entity) -> Iterator[ErrorCandidate]:
-    winner = match.scene.game.winner
-    if isinstance(team, Team) and winner is not None and (team is winner) != (wanted == "won"):
-        first, *more = match[group].split()
-        kind = f"outcome.{wanted}.{first}" if more else f"outcome.{wanted}"
-        flags = frozenset({"upcoming"} if match.scene.is_about_next_game else ())
-        right = "they lost" if wanted == "won" else "they won"
-        yield ErrorCandidate(*match.span(group), "word", kind, f"the {team} {wanted}", right, "TEAM-PTS", flags=flags)
-
-
-def find_form_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """`struggling`, `one of the best teams`, held against wins and losses."""
-    for match in scene.find_patterns("form"):
+def find_team_form_claims(scene: SentenceContext) -> Iterator[Claim]:
+    """Find words about a team's form, such as `struggling` and `one of the best teams`."""
+    for match in scene.find_pattern_matches("form"):
         group = "bad" if match["bad"] else "good"
-        team = scene.subject_team(match.word_index(group))
+        team = scene.subject_team_at(match.word_index(group))
         if match.is_preceded_by("of_both"):
-            names: Mentions = tuple(map(implicit_mention, scene.game.teams))
-            yield Claim(names, partial(_check_form_of_both, match.span(group), group))
+            names: Mentions = tuple(map(make_implicit_mention, scene.game.teams))
+            yield Claim(names, partial(_check_form_of_both_teams, match.span(group), group))
         elif team and not match.is_preceded_by("negated") and not match.is_preceded_by("of_opponent"):
-            yield Claim((team,), partial(_check_form, scene, match.span(group), group))
+            yield Claim((team,), partial(_check_team_form, scene, match.span(group), group))
 
 
 def _win_share(team: Entity) -> float | None:
-    """Share of games won; None before the fifth game."""
+    """Return the share of games won, or None before the fifth game."""
     line = team.line if isinstance(team, Team) else {}
     won, lost = line.get("TEAM-WINS"), line.get("TEAM-LOSSES")
     return won / (won + lost) if won is not None and lost is not None and won + lost >= 5 else None
 
 
-def _check_form_of_both(span: Span, group: str, *teams: Entity) -> Iterator[ErrorCandidate]:
+def _check_form_of_both_teams(span: Span, group: str, *teams: Entity) -> Iterator[ErrorCandidate]:
     shares = [share for team in teams if (share := _win_share(team)) is not None]
     wrong = [(share > 0.5) == (group == "bad") for share in shares]
     if len(shares) == len(teams) and any(wrong):
         claim, where = f"both teams were in {group} form", "TEAM-WINS, TEAM-LOSSES"
         flags = frozenset({"all" if all(wrong) else "one"})
         yield ErrorCandidate(
-            *span, "word", f"form.both.{group}", claim, "wins and losses say otherwise", where, flags=flags
+            *span, "word", f"form.both.{group}", claim, "their win-loss records show otherwise", where, flags=flags
         )
 
 
-def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) -> Iterator[ErrorCandidate]:
+def _check_team_form(scene: SentenceContext, span: Span, group: str, team: Entity) -> Iterator[ErrorCandidate]:
     share = _win_share(team)
     if share is None or not isinstance(team, Team):
         return
@@ -419,10 +421,13 @@ def _check_form(scene: SentenceContext, span: Span, group: str, team: Entity) ->
 
 
 def find_game_flow_claims(scene: SentenceContext) -> Iterator[Claim]:
-    """How the game went: `led for the entirety of the second half`, `pulled away`, `a hot start`, `the key`."""
+    """Find claims about the course of the game.
+
+    Examples are `led for the entirety of the second half`, `pulled away`, `a hot start` and `the key`.
+    """
     for name, check in GAME_FLOW_CHECKS.items():
-        for match in scene.find_patterns(name):
-            team = match.team("t") or scene.subject_team(match.word_index("w"))
+        for match in scene.find_pattern_matches(name):
+            team = match.team("t") or scene.subject_team_at(match.word_index("w"))
             if team:
                 yield Claim((team,), partial(check, match))
 
@@ -437,7 +442,7 @@ def _check_led_throughout(match: PatternMatch, team: Entity) -> Iterator[ErrorCa
     if len(leads) == len(marks) and len(behind) > (len(leads) / 2 if match["mostly"] else 0):
         right = f"they trailed by {-min(behind)}" if min(behind) else "the score was level"
         yield ErrorCandidate(
-            *match.span("w"), "word", "ahead", f"the {team} led all along", right, "TEAM-PTS_QTR1 to 4"
+            *match.span("w"), "word", "ahead", f"the {team} led throughout", right, "TEAM-PTS_QTR1 to 4"
         )
 
 
@@ -445,26 +450,31 @@ def _check_period_lead(kind: str, match: PatternMatch, team: Entity) -> Iterator
     if kind == "start":
         quarters: Quarters = (1, 2) if match["half"] else (1,)
     else:
-        quarters = parse_period(match) or ((4,) if match["part"] == "quarter" else (3, 4))
+        quarters = parse_quarters(match) or ((4,) if match["part"] == "quarter" else (3, 4))
     ahead = point_lead(match.scene.game, team, quarters) if isinstance(team, Team) else None
     if ahead is not None and (ahead < 0 or (ahead == 0 and kind == "pulled")):
-        right = f"they were outscored by {-ahead}" if ahead else "both scored as much"
+        right = f"they were outscored by {-ahead}" if ahead else "both teams scored the same"
         yield ErrorCandidate(
-            *match.span("w"), "word", kind, f"the {team} were better then", right, quarter_fields(quarters)
+            *match.span("w"),
+            "word",
+            kind,
+            f"the {team} outscored their opponents in that period",
+            right,
+            quarter_fields(quarters),
         )
 
 
 def _check_comeback(match: PatternMatch, team: Entity) -> Iterator[ErrorCandidate]:
-    """Somebody who battles back has been behind: when the period began, or at the end of any of the first three."""
+    """Yield an error for a comeback if the team did not trail before the period or after an early quarter."""
     if not isinstance(team, Team):
         return
-    begun = parse_period(match)[:1]
+    begun = parse_quarters(match)[:1]
     marks = [tuple(range(1, begun[0]))] if begun and begun[0] > 1 else [(1,), (1, 2), (1, 2, 3)]
     leads = [ahead for quarters in marks if (ahead := point_lead(match.scene.game, team, quarters)) is not None]
     if len(leads) == len(marks) and min(leads) > 0:
         right = f"they were ahead by {min(leads)} or more"
         yield ErrorCandidate(
-            *match.span("w"), "word", "comeback", f"the {team} had been behind", right, "TEAM-PTS_QTR1 to 3"
+            *match.span("w"), "word", "comeback", f"the {team} had trailed", right, "TEAM-PTS_QTR1 to 3"
         )
 
 
@@ -490,14 +500,14 @@ GAME_FLOW_CHECKS: dict[str, ClaimCheck] = {
 }
 CLAIM_FINDERS = (
     find_result_claims,
-    find_opponent_claims,
+    find_self_opponent_claims,
     find_period_claims,
-    check_margins,
+    check_winning_margins,
     find_team_comparison_claims,
     find_venue_claims,
-    check_days,
+    check_game_days,
     check_overtime,
     find_outcome_claims,
-    find_form_claims,
+    find_team_form_claims,
     find_game_flow_claims,
 )

@@ -1,4 +1,4 @@
-"""The record of a basketball game: a RotoWire box score, the season around it, and the problems of a record."""
+"""The record of a basketball game: a RotoWire box score, the neighbouring games of the season, and validation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, Literal
 from finecomb.core.errors import shorten
 
 SIDES = ("home", "vis")
-SEASON = "season"
-"""Field of a record with the last and the next game of both teams."""
+SEASON_FIELD = "season"
+"""Field of a game record that holds the last and next games of both teams."""
 _GAME_FIELDS = ("box_score", "home_name", "vis_name", "home_line", "vis_line")
-_DATE_FORMS = ("%m_%d_%y", "%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y")
+_DATE_FORMATS = ("%m_%d_%y", "%Y-%m-%d", "%m/%d/%y", "%m/%d/%Y")
 SeasonKey = Literal["last", "next", "results"]
 
 
-def game_date(value: Any) -> datetime.date | None:
-    """The day of a game, written as in `02_03_17` or `2017-02-03`; None when it is neither.
+def parse_game_date(value: Any) -> datetime.date | None:
+    """Parse the date of a game, written as `02_03_17` or `2017-02-03`, or return None.
 
-    >>> game_date("02_03_17").strftime("%A")
+    >>> parse_game_date("02_03_17").strftime("%A")
     'Friday'
     """
     text = value.strip() if isinstance(value, str) else ""
-    for form in _DATE_FORMS:
+    for form in _DATE_FORMATS:
         try:
             return datetime.datetime.strptime(text, form).date()
         except ValueError:
@@ -33,43 +33,42 @@ def game_date(value: Any) -> datetime.date | None:
     return None
 
 
-def is_game(data: Any) -> bool:
-    """Whether a record means to be a game: it names a box score, a team or a team's line."""
+def is_game_record(data: Any) -> bool:
+    """Return whether data looks like a game record, with a box score, a team name or team statistics."""
     return isinstance(data, Mapping) and any(name in data for name in _GAME_FIELDS)
 
 
-def game_problem(data: Any) -> str:
-    """Why a record that means to be a game cannot be shown as a box score; empty when it can."""
-    if not is_game(data):
+def game_record_problem(data: Any) -> str:
+    """Return why a game record cannot be shown as a box score, or an empty string."""
+    if not is_game_record(data):
         return ""
     for side in SIDES:
         if not team_name(data, side):
             return f"{side}_name is missing"
-    if data.get("day") is not None and game_date(data["day"]) is None:
-        return f"day {shorten(repr(data['day']), 40)} is no date such as 02_03_17 or 2017-02-03"
-    return _box_problem(data["box_score"]) if "box_score" in data else "box_score is missing"
-
-
-def box_score_problem(data: Any) -> str:
-    """The warning of `check` about a record that means to be a game and is not a box score."""
-    problem = game_problem(data)
-    return f"not a box score: {problem}" if problem else ""
-
-
-def _box_problem(box: Any) -> str:
+    if data.get("day") is not None and parse_game_date(data["day"]) is None:
+        return f"day {shorten(repr(data['day']), 40)} is not a date such as 02_03_17 or 2017-02-03"
+    if "box_score" not in data:
+        return "box_score is missing"
+    box = data["box_score"]
     if not isinstance(box, Mapping) or not all(isinstance(column, Mapping) for column in box.values()):
-        return "box_score is not an object with a column of values for each statistic"
+        return "box_score must be an object with one column per statistic"
     players = box.get("PLAYER_NAME")
     if not players:
-        return "box_score has no players: its column PLAYER_NAME is missing or empty"
+        return "box_score column PLAYER_NAME is missing or empty"
     for name, column in box.items():
         if missing := [key for key in players if key not in column]:
-            return f"box_score: column {name} has no value for player {missing[0]} ({players[missing[0]]})"
+            return f"box_score column {name} has no value for player {missing[0]} ({players[missing[0]]})"
     return ""
 
 
+def box_score_warning(data: Any) -> str:
+    """Return the warning that `check` reports for an invalid game record, or an empty string."""
+    problem = game_record_problem(data)
+    return f"not a box score: {problem}" if problem else ""
+
+
 def team_name(data: Mapping[str, Any], side: str) -> str:
-    """What a side is called; empty when the record does not say."""
+    """Return the name of a side's team, or an empty string if it is missing."""
     line = data.get(f"{side}_line")
     named = line.get("TEAM-NAME") if isinstance(line, Mapping) else None
     name = data.get(f"{side}_name") or named
@@ -77,20 +76,14 @@ def team_name(data: Mapping[str, Any], side: str) -> str:
 
 
 def _is_same_team(name: str, other: str) -> bool:
-    """Whether two names are one team's: `Lakers` is `Los Angeles Lakers`."""
+    """Return whether two names belong to the same team, as `Lakers` and `Los Angeles Lakers` do."""
     short, long = sorted((name.casefold(), other.casefold()), key=len)
     return bool(short) and (long == short or long.endswith(f" {short}"))
 
 
-def _points(record: Mapping[str, Any], side: str) -> int | None:
-    line = record.get(f"{side}_line")
-    points = str(line.get("TEAM-PTS", "")).strip() if isinstance(line, Mapping) else ""
-    return int(points) if points.isascii() and points.isdigit() else None
-
-
 @dataclass(frozen=True, slots=True)
 class SeasonGame:
-    """One game of a season: when, who, and its record."""
+    """A game of a season with its date, teams and record."""
 
     day: datetime.date
     home: str
@@ -98,43 +91,48 @@ class SeasonGame:
     record: Mapping[str, Any] = field(repr=False, hash=False)
 
     def has_team(self, team: str) -> bool:
-        """Whether a team played in it."""
+        """Return whether a team played in the game."""
         return _is_same_team(self.home, team) or _is_same_team(self.vis, team)
 
     def result(self, team: str) -> str:
-        """`W` where a team won it, `L` where it lost; empty where the points are not known."""
-        home, vis = (_points(self.record, side) for side in SIDES)
-        if home is None or vis is None or home == vis:
+        """Return `W` if the team won, `L` if it lost, and an empty string if unknown."""
+        points: list[int] = []
+        for side in SIDES:
+            line = self.record.get(f"{side}_line")
+            text = str(line.get("TEAM-PTS", "")).strip() if isinstance(line, Mapping) else ""
+            points += [int(text)] if text.isascii() and text.isdigit() else []
+        if len(points) < 2 or points[0] == points[1]:
             return ""
-        return "W" if (home > vis) == _is_same_team(self.home, team) else "L"
+        return "W" if (points[0] > points[1]) == _is_same_team(self.home, team) else "L"
 
 
 @dataclass(frozen=True, slots=True)
 class Season:
-    """The games of a season in the order of their days."""
+    """The games of a season by date."""
 
     games: tuple[SeasonGame, ...] = ()
 
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]]) -> Season:
-        """The records that have a day and two teams; the others say nothing about before and after."""
+        """Build a season from the records that have a date and two teams. Other records are ignored."""
         games = [
             SeasonGame(day, team_name(record, "home"), team_name(record, "vis"), record)
             for record in records
-            if (day := game_date(record.get("day"))) is not None
+            if (day := parse_game_date(record.get("day"))) is not None
         ]
         return cls(tuple(sorted((game for game in games if game.home and game.vis), key=lambda game: game.day)))
 
-    def game(self, day: datetime.date | None, home: str, vis: str) -> SeasonGame | None:
-        """The game of two teams on a day."""
+    def find_game(self, day: datetime.date | None, home: str, vis: str) -> SeasonGame | None:
+        """Return the game of two teams on a day, or None."""
         return next(
             (game for game in self.games if game.day == day and game.has_team(home) and game.has_team(vis)), None
         )
 
     def neighbouring_games(self, team: str, day: datetime.date) -> dict[SeasonKey, Any]:
-        """The records of a team's last game before a day and of its next game after it; None where there is none.
+        """Return the records of a team's last game before a day and next game after it, as `last` and `next`.
 
-        `results` are its results before that day, `W` or `L` for each, the latest last; absent where none is known.
+        A game that does not exist is None. `results` has `W` or `L` for each earlier game, oldest first. It starts
+        after the most recent game without a known result and is absent if that leaves no game.
         """
         games = [game for game in self.games if game.has_team(team)]
         before = [game for game in games if game.day < day]
@@ -148,9 +146,9 @@ class Season:
         return around | {"results": results} if results else around
 
 
-def add_season(data: Any, season: Season) -> Any:
-    """A game's record with the last and next games of its teams; anything else as it is."""
-    day = game_date(data.get("day")) if is_game(data) else None
+def add_neighbouring_games(data: Any, season: Season) -> Any:
+    """Return a game record with the last and next games of its teams added. Other data is returned unchanged."""
+    day = parse_game_date(data.get("day")) if is_game_record(data) else None
     if day is None:
         return data
-    return {**data, SEASON: {side: season.neighbouring_games(team_name(data, side), day) for side in SIDES}}
+    return {**data, SEASON_FIELD: {side: season.neighbouring_games(team_name(data, side), day) for side in SIDES}}

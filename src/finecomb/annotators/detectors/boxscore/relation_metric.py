@@ -1,8 +1,8 @@
-"""Relations taken from a report by nearest mention and compared with the record: a rule-based relative of RG.
+"""The relation metric, a rule-based variant of RG that checks each number against its nearest mention's record.
 
-Wiseman et al. (2017) train a model to link numbers of a text with players and teams, and count how many of the tuples
-(entity, value, type) the record holds. Thomson and Reiter (2020, section 4.7) tested such a metric against their gold
-standard. Here a number belongs to the mention that stands nearest to it in its sentence; there is nothing to fit.
+Wiseman et al. (2017) train a model to link numbers of a text to players and teams, and count how many (entity, value,
+type) tuples the record contains. Thomson and Reiter (2020, section 4.7) tested such a metric against their gold
+standard. This version links each number to the nearest mention in its sentence and needs no training.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from finecomb.annotators.detectors.base import Factory, detector_signature
-from finecomb.annotators.detectors.boxscore.game import Game, Player, Team, read_game
-from finecomb.annotators.detectors.boxscore.report_parser import DAYS, Sentence, compile_pattern, parse_sentences
+from finecomb.annotators.detectors.base import DetectorFactory, detector_signature
+from finecomb.annotators.detectors.boxscore.game import Game, Player, Team, parse_game
+from finecomb.annotators.detectors.boxscore.report_parser import (
+    WEEKDAYS,
+    CodedSentence,
+    compile_pattern,
+    parse_sentences,
+)
 from finecomb.annotators.detectors.boxscore.stat_claims import format_count, record_field, record_value
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
@@ -21,17 +26,17 @@ from finecomb.core.span import Span
 
 NAME = "relations"
 _LABELS = ("number", "name")
-_MAX_WORD_DISTANCE = 3  # words between a number and what it counts
+_MAX_WORD_DISTANCE = 3  # maximum distance in words between a number and its statistic
 
 
 @dataclass(frozen=True, slots=True)
 class RelationOptions:
-    """The relation metric has no options."""
+    """Options of the relation metric, which has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Somebody or something, a value that the text gives it, and what the value is of."""
+    """A value that the text assigns to an entity, with the type of the value."""
 
     entity: str
     value: str
@@ -40,105 +45,86 @@ class Relation:
     end: int
     label: str
     truth: str
-    """What the record says; empty where it has nothing to compare with."""
+    """Value in the record, empty if the record has none."""
     cell: str
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the record says something else."""
+        """True if the record has a different value."""
         return bool(self.truth) and self.truth != self.value
 
 
 def extract_relations(text: str, game: Game) -> Iterator[Relation]:
-    """The relations of a report, sentence by sentence: counts, wins and losses, days, people that nobody lists."""
+    """Yield the relations of a report: statistics, wins and losses, days, and people missing from the record."""
     for sentence in parse_sentences(text, game):
-        yield from _count_relations(sentence, game)
-        yield from _win_loss_relations(sentence)
-        yield from _day_relations(sentence, game)
-        yield from _unknown_player_relations(sentence, text, game)
+        yield from _statistic_relations(sentence)
+        for match in compile_pattern("record").finditer(sentence.view):  # `Gulls ( 32 - 18 )`
+            team = sentence.words[sentence.word_index_by_offset[match.start("t")]].value[0]
+            for group, field in (("won", "TEAM-WINS"), ("lost", "TEAM-LOSSES")):
+                word = sentence.words[sentence.word_index_by_offset[match.start(group)]]
+                value = record_value(team, field)
+                if value is not None:
+                    truth, cell = str(value), f"{field} of {team}"
+                    yield Relation(str(team), str(word.value), field, word.start, word.end, "number", truth, cell)
+        if game.date is not None and not compile_pattern("upcoming").search(sentence.view):
+            for index in sentence.indices_with_code("D"):
+                word, truth = sentence.words[index], WEEKDAYS[game.date.weekday()]
+                yield Relation("the game", WEEKDAYS[word.value], "day", word.start, word.end, "name", truth, "day")
+        # People with a first and last name, in sentences with a statistic
+        if game.players and any(word.code.startswith("S") for word in sentence.words):
+            for word in sentence.words:
+                if word.odd and word.code in "PX":
+                    name = text[word.start : word.end]
+                    yield Relation(name, name, "player", word.start, word.end, "name", "no such player", "PLAYER_NAME")
 
 
-def _count_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
-    for number, at in _number_statistic_pairs(sentence):
-        entity = nearest_entity(sentence, number)
-        word, statistic = sentence.words[number], sentence.words[at].value
-        if entity is None or not isinstance(word.value, int):
-            continue
-        field = record_field(entity, statistic)
-        value = record_value(entity, field)
-        truth, cell = ("", "") if value is None else (str(value), f"{field} of {entity}")
-        yield Relation(str(entity), str(word.value), statistic, word.start, word.end, "number", truth, cell)
-
-
-def _number_statistic_pairs(sentence: Sentence) -> Iterator[tuple[int, int]]:
-    """Numbers of the words that are a count and what is counted: `24 - point` is both."""
+def _statistic_relations(sentence: CodedSentence) -> Iterator[Relation]:
+    """Yield the numbers followed by a statistic, as in `24 - point`, linked to the nearest mention."""
     for number in sentence.indices_with_code("N"):
-        for at in range(number + 1, min(number + _MAX_WORD_DISTANCE, len(sentence.words))):
-            code = sentence.words[at].code
-            if code.startswith("S") and sentence.words[at].value:
-                yield number, at
-            if code != "-":
+        named = [
+            (abs(index - number), index > number, word.value[0])
+            for index, word in enumerate(sentence.words)
+            if word.code in "PTCH" and word.value and isinstance(word.value[0], Player | Team)
+        ]
+        entity = min(named, key=lambda mention: mention[:2])[2] if named else None
+        word = sentence.words[number]
+        for statistic in sentence.words[number + 1 : number + _MAX_WORD_DISTANCE]:
+            is_statistic = statistic.code.startswith("S") and statistic.value
+            if is_statistic and entity is not None and isinstance(word.value, int):
+                field = record_field(entity, statistic.value)
+                value = record_value(entity, field)
+                truth, cell = ("", "") if value is None else (str(value), f"{field} of {entity}")
+                yield Relation(
+                    str(entity), str(word.value), statistic.value, word.start, word.end, "number", truth, cell
+                )
+            if statistic.code != "-":
                 break
 
 
-def nearest_entity(sentence: Sentence, at: int) -> Player | Team | None:
-    """The player or team of the game whose name stands nearest to a word; of two as near, the one before it."""
-    named = [
-        (abs(other - at), other > at, word.value[0])
-        for other, word in enumerate(sentence.words)
-        if word.code in "PTCH" and word.value and isinstance(word.value[0], Player | Team)
-    ]
-    return min(named, key=lambda mention: mention[:2])[2] if named else None
-
-
-def _win_loss_relations(sentence: Sentence) -> Iterator[Relation]:
-    """Wins and losses: `Gulls ( 32 - 18 )`."""
-    for match in compile_pattern("record").finditer(sentence.view):
-        team = sentence.words[sentence.word_index_by_offset[match.start("t")]].value[0]
-        for group, field in (("won", "TEAM-WINS"), ("lost", "TEAM-LOSSES")):
-            word = sentence.words[sentence.word_index_by_offset[match.start(group)]]
-            value = record_value(team, field)
-            if value is not None:
-                cell = f"{field} of {team}"
-                yield Relation(str(team), str(word.value), field, word.start, word.end, "number", str(value), cell)
-
-
-def _day_relations(sentence: Sentence, game: Game) -> Iterator[Relation]:
-    """The day of the game; a sentence about the next game has another's."""
-    if game.date is None or compile_pattern("upcoming").search(sentence.view):
-        return
-    for at in sentence.indices_with_code("D"):
-        word, truth = sentence.words[at], DAYS[game.date.weekday()]
-        yield Relation("the game", DAYS[word.value], "day", word.start, word.end, "name", truth, "day")
-
-
-def _unknown_player_relations(sentence: Sentence, text: str, game: Game) -> Iterator[Relation]:
-    """People with a first and a last name whom the record does not list, in a sentence that counts something."""
-    if not game.players or not any(word.code.startswith("S") for word in sentence.words):
-        return
-    for word in sentence.words:
-        if word.odd and word.code in "PX":
-            name = text[word.start : word.end]
-            yield Relation(name, name, "player", word.start, word.end, "name", "nobody of that name", "PLAYER_NAME")
-
-
 class RelationMetric:
-    """Marks every relation of a report that the record contradicts."""
+    """A detector that marks all relations that contradict the record."""
 
     def __init__(self, protocol: Protocol, options: RelationOptions) -> None:
         missing = [label for label in _LABELS if not protocol.has_label(label)]
         if missing:
-            raise FinecombError(f"protocol {protocol.id} has no label {missing[0]!r}; {NAME} needs those of `accuracy`")
+            raise FinecombError(
+                f"{NAME} requires the labels of protocol accuracy; label {missing[0]!r} is missing from protocol "
+                f"{protocol.id}"
+            )
         self.protocol = protocol
         self.signature = detector_signature(NAME, protocol, options)
 
     def __call__(self, document: Document) -> Annotation:
-        """Marks of one report; an excluded annotation with the reason where there is no record."""
-        game = read_game(document.data)
-        found = [relation for relation in extract_relations(document.text, game) if relation.is_wrong] if game else []
-        by_place = {(relation.start, relation.end): relation for relation in reversed(found)}
-        marks = [self._mark(document, number, by_place[place]) for number, place in enumerate(sorted(by_place), 1)]
-        excluded = None if game else Exclusion(by=NAME, reason="not checked: no box score in its data")
+        """Annotate one report. Without a record, the annotation is excluded with the reason."""
+        game = parse_game(document.data)
+        wrong_relations = (
+            [relation for relation in extract_relations(document.text, game) if relation.is_wrong] if game else []
+        )
+        by_place = {(relation.start, relation.end): relation for relation in reversed(wrong_relations)}
+        marks = [
+            self._build_mark(document, number, by_place[place]) for number, place in enumerate(sorted(by_place), 1)
+        ]
+        excluded = None if game else Exclusion(by=NAME, reason="not checked: the data does not name both teams")
         return Annotation(
             id=f"{document.id}/{NAME}",
             document=document.id,
@@ -149,11 +135,16 @@ class RelationMetric:
             excluded=excluded,
         )
 
-    def _mark(self, document: Document, number: int, relation: Relation) -> Mark:
-        what = f"{relation.value} as its {relation.type}"
-        if relation.type not in {"day", "player"} and not relation.type.startswith("TEAM"):
-            what = format_count(int(relation.value), relation.type)
-        comment = f"The text gives {relation.entity} {what}; the record says {relation.truth} (cell: {relation.cell})."
+    def _build_mark(self, document: Document, number: int, relation: Relation) -> Mark:
+        if relation.type == "player":
+            comment = f"The record lists no player called {relation.entity} (cell: {relation.cell})."
+        else:
+            what = f"{relation.value} as {relation.type}"
+            if relation.type != "day" and not relation.type.startswith("TEAM"):
+                what = format_count(int(relation.value), relation.type)
+            comment = (
+                f"The text gives {relation.entity} {what}; the record says {relation.truth} (cell: {relation.cell})."
+            )
         correction = {} if relation.type == "player" else {"correction": relation.truth}
         return Mark(
             id=f"{document.id}/{NAME}/{number}",
@@ -165,9 +156,9 @@ class RelationMetric:
         )
 
 
-RELATION_METRIC = Factory(
+RELATION_METRIC = DetectorFactory(
     name=NAME,
-    title="relations by nearest mention against the box score, after the metric RG",
+    title="relations to the nearest mention, compared with the box score, after the RG metric",
     needs="a RotoWire-style record in `data`",
     protocol="accuracy",
     kind="checker",

@@ -1,4 +1,4 @@
-"""How well sentences and spans are told: the layouts of the paper's Tables 10 and 11, and areas under curves."""
+"""Evaluation of sentence and span detection in the layout of the paper's Tables 10 and 11."""
 
 from __future__ import annotations
 
@@ -7,70 +7,68 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, MarkedSpan, Narrative
-from finecomb.annotators.detectors.coherence.sentence_detector import error_spans
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR_LABEL, MarkedSpan, Narrative
+from finecomb.annotators.detectors.coherence.sentence_detector import find_error_spans
 from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores
 from finecomb.statistics.gold.unit_scores import threshold_at_precision
 
 REFERENCE_PRECISION = 0.7
-"""Where the paper compares recalls (appendix C.3)."""
+"""Precision at which the paper compares recalls (appendix C.3)."""
 
 
-def recalls_at_precision(
+def label_recalls_at_precision(
     texts: Sequence[Narrative], chances: Sequence[Floats], labels: Sequence[str], precision: float = REFERENCE_PRECISION
 ) -> dict[str, float]:
-    """Table 10: recall of each label where marking sentences for any error is so precise; `any` is for all."""
-    truth = np.concatenate([text.targets(labels) for text in texts])
+    """Return the recall of each label at the threshold where marking any error has this precision (Table 10)."""
+    truth = np.concatenate([text.target_matrix(labels) for text in texts])
     every = np.concatenate(chances)
     marked = every >= threshold_at_precision(every, truth[:, -1], precision)
     totals = truth.sum(axis=0)
     return {
-        label: float(truth[marked, at].sum() / totals[at]) if totals[at] else math.nan
-        for at, label in enumerate([*labels, ANY_ERROR])
+        label: float(truth[marked, index].sum() / totals[index]) if totals[index] else math.nan
+        for index, label in enumerate([*labels, ANY_ERROR_LABEL])
     }
 
 
 def label_score_rows(
     texts: Sequence[Narrative], scores: Sequence[TextScores], labels: Sequence[str], thresholds: Mapping[str, float]
 ) -> list[dict[str, object]]:
-    """Table 11: precision, recall and F1 of each label by sentence, with overlap and IoU of its spans.
+    """Return precision, recall and F1 over sentences for each label, with overlap and IoU of its spans (Table 11).
 
-    Overlap is the share of sentences with the right label in which a span meets one of gold; IoU is the mean there of
-    characters in both over characters in either, which whole sentences cannot raise.
+    Overlap is the share of correctly labelled sentences in which a predicted span overlaps a gold span. IoU is the
+    mean over the same sentences of shared characters divided by all covered characters. Unlike overlap, it does not
+    rise when whole sentences are marked.
     """
-    return [_label_row(texts, scores, label, at, thresholds[label]) for at, label in enumerate(labels)]
-
-
-def _label_row(
-    texts: Sequence[Narrative], scores: Sequence[TextScores], label: str, column: int, threshold: float
-) -> dict[str, object]:
-    gold = predicted = right = 0
-    overlaps: list[bool] = []
-    ratios: list[float] = []
-    for text, text_scores in zip(texts, scores, strict=True):
-        for sentence, row in zip(text.sentences, text_scores.sentences, strict=True):
-            is_gold, is_marked = label in sentence.labels, bool(row[column] >= threshold)
-            gold, predicted, right = gold + is_gold, predicted + is_marked, right + (is_gold and is_marked)
-            if is_gold and is_marked:
-                ratio = span_iou(error_spans(text, sentence, text_scores, label, column), sentence.spans, label)
-                overlaps.append(ratio > 0)
-                ratios.append(ratio)
-    return {
-        "label": label, "sentences": gold, "precision": _share(right, predicted), "recall": _share(right, gold),
-        "f1": _share(2 * right, gold + predicted), "overlap": _mean(overlaps), "iou": _mean(ratios),
-    }  # fmt: skip
+    rows: list[dict[str, object]] = []
+    for column, label in enumerate(labels):
+        gold = predicted = 0
+        ratios: list[float] = []
+        for text, text_scores in zip(texts, scores, strict=True):
+            for sentence, row in zip(text.sentences, text_scores.sentences, strict=True):
+                is_gold, is_marked = label in sentence.labels, bool(row[column] >= thresholds[label])
+                gold, predicted = gold + is_gold, predicted + is_marked
+                if is_gold and is_marked:
+                    spans = find_error_spans(text, sentence, text_scores, label, column)
+                    ratios.append(span_iou(spans, sentence.spans, label))
+        right = len(ratios)
+        rows.append({
+            "label": label,
+            "sentences": gold,
+            "precision": _ratio_or_nan(right, predicted),
+            "recall": _ratio_or_nan(right, gold),
+            "f1": _ratio_or_nan(2 * right, gold + predicted),
+            "overlap": _ratio_or_nan(sum(ratio > 0 for ratio in ratios), right),
+            "iou": float(np.mean(ratios)) if ratios else math.nan,
+        })  # fmt: skip
+    return rows
 
 
 def span_iou(spans: Sequence[tuple[int, int]], gold: Sequence[MarkedSpan], label: str) -> float:
-    """Characters in both over characters in either."""
-    ours = {at for start, end in spans for at in range(start, end)}
-    theirs = {at for span in gold if span.label == label for at in range(span.start, span.end)}
+    """Return the intersection over union of predicted and gold spans of a label, in characters."""
+    ours = {offset for start, end in spans for offset in range(start, end)}
+    theirs = {offset for span in gold if span.label == label for offset in range(span.start, span.end)}
     return len(ours & theirs) / len(ours | theirs) if ours | theirs else math.nan
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else math.nan
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
+def _ratio_or_nan(part: int, total: int) -> float:
+    return part / total if total else math.nan

@@ -1,4 +1,4 @@
-"""The embedded detector of coherence errors: boosted trees on engineered features, and a small fine-tuned encoder."""
+"""The default detector of coherence errors: boosted trees on engineered features, and a small fine-tuned encoder."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from finecomb.annotators.detectors.boosting import BoostedTrees, BoostingSettings, fit_trees
-from finecomb.annotators.detectors.coherence.entity_mentions import names, nouns
+from finecomb.annotators.detectors.boosting import BoostedTrees, BoostingSettings, fit_boosted_trees
+from finecomb.annotators.detectors.coherence.entity_mentions import find_name_mentions, find_noun_mentions
 from finecomb.annotators.detectors.coherence.features import feature_matrix, sentence_features
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
-from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative, TextSplit
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR_LABEL, Narrative, TextSplit
 from finecomb.annotators.detectors.coherence.sentence_scores import (
     Bools,
     Floats,
     Ints,
     TextScores,
-    best_threshold,
+    best_f1_threshold,
     fit_mixture,
     logit,
-    mix_log_odds,
+    mixture_probabilities,
 )
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer, surprisal_features
 from finecomb.annotators.detectors.coherence.tagger import SentenceTagger, TaggerSettings, fit_tagger
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.core.errors import FinecombError
-from finecomb.core.text_hash import text_hash
 
 log = logging.getLogger(__name__)
 NAME = "coherence"
@@ -35,22 +34,22 @@ NAME = "coherence"
 
 @dataclass(frozen=True, slots=True)
 class CoherenceSettings:
-    """How the detector is made."""
+    """Settings of the coherence detector."""
 
     labels: tuple[str, ...]
-    """Empty for a model that only says whether a sentence is coherent."""
+    """Labels to predict, empty for a model that only detects incoherent sentences."""
     tagger: TaggerSettings | None
-    """None for features alone."""
+    """Settings of the encoder, or None to use features alone."""
     trees: BoostingSettings = field(default_factory=BoostingSettings)
     surprisal: str = ""
-    """A causal language model whose surprisal is a feature as well."""
+    """Name of a causal language model whose surprisal is an additional feature, or an empty string."""
     segments: bool = True
-    """Whether it knows where segments begin."""
+    """True if the features use segment boundaries."""
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text with everything that does not depend on fitting."""
+    """A text with its parse and features, which do not depend on fitting."""
 
     text: Narrative
     parse: list[ParsedSentence]
@@ -59,42 +58,46 @@ class PreparedText:
 
 @dataclass(frozen=True)
 class CoherenceModel:
-    """A fitted detector; see `TextScores` for what it gives."""
+    """A fitted coherence detector."""
 
     settings: CoherenceSettings
     columns: tuple[str, ...]
     trees: tuple[BoostedTrees, ...]
-    """One for each label, and the last for any."""
+    """One tree model per label, and a last one for any error."""
     tagger: SentenceTagger | None
     mixtures: Floats
-    """(labels + 1, models + 1)."""
+    """Weights that combine the models, (labels + 1, models + 1)."""
     thresholds: dict[str, float]
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
-        """Scores of every text."""
+        """Return the scores of each text."""
         return self.score_prepared(prepare_texts(texts, self.settings.surprisal))
 
     def score_prepared(self, texts: Sequence[PreparedText]) -> list[TextScores]:
-        """Scores of texts that have been prepared."""
+        """Return the scores of texts that are already parsed."""
         tags = self.tagger([text.text for text in texts]) if self.tagger else None
         results = []
-        for at, text in enumerate(texts):
-            odds = [_tree_odds(self.trees, feature_matrix(text.features, self.columns))]
-            odds += [logit(tags[at].sentences)] if tags else []
+        for index, text in enumerate(texts):
+            odds = [_tree_log_odds(self.trees, feature_matrix(text.features, self.columns))]
+            odds += [logit(tags[index].sentences)] if tags else []
             chances = np.stack(
                 [
-                    mix_log_odds(np.stack([part[:, row] for part in odds], axis=1), self.mixtures[row])
+                    mixture_probabilities(np.stack([part[:, row] for part in odds], axis=1), self.mixtures[row])
                     for row in range(len(self.trees))
                 ],
                 axis=1,
             )
-            results.append(TextScores(chances, *token_scores(text, tags[at] if tags else None, self.settings.labels)))
+            results.append(
+                TextScores(chances, *token_scores(text, tags[index] if tags else None, self.settings.labels))
+            )
         return results
 
     def to_stored(self, card: DetectorCard) -> StoredModel:
-        """For a folder."""
+        """Convert the model to its stored form."""
         arrays = {
-            f"{at}.{name}": array for at, trees in enumerate(self.trees) for name, array in trees.to_arrays().items()
+            f"{index}.{name}": array
+            for index, trees in enumerate(self.trees)
+            for name, array in trees.to_arrays().items()
         }
         settings = {**asdict(self.settings), "columns": list(self.columns), "thresholds": self.thresholds}
         weights = self.tagger.state() if self.tagger else {}
@@ -102,7 +105,7 @@ class CoherenceModel:
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> CoherenceModel:
-        """From a folder."""
+        """Rebuild the model from its stored form."""
         values = dict(stored.settings)
         labels = tuple(values["labels"])
         tagger_settings = TaggerSettings(**values["tagger"]) if values["tagger"] else None
@@ -111,67 +114,67 @@ class CoherenceModel:
         )
         trees = tuple(
             BoostedTrees.from_arrays(
-                {name: stored.arrays[f"{at}.{name}"] for name in ("base", "features", "thresholds", "leaves")}
+                {name: stored.arrays[f"{index}.{name}"] for name in ("base", "features", "thresholds", "leaves")}
             )
-            for at in range(len(labels) + 1)
+            for index in range(len(labels) + 1)
         )
         tagger = SentenceTagger.from_state(tagger_settings, labels, stored.weights) if tagger_settings else None
         return cls(settings, tuple(values["columns"]), trees, tagger, stored.arrays["mixtures"], values["thresholds"])
 
 
 def prepare_texts(texts: Sequence[Narrative], surprisal: str = "") -> list[PreparedText]:
-    """Texts with grammar and features."""
+    """Parse texts and compute their features."""
     surprisals = SurprisalScorer.from_pretrained(surprisal)(texts) if surprisal else None
     rows = []
-    for at, (text, parse) in enumerate(zip(texts, parse_narratives(texts, NAME), strict=True)):
+    for index, (text, parse) in enumerate(zip(texts, parse_narratives(texts, NAME), strict=True)):
         features = sentence_features(text, parse)
-        more = surprisal_features(text, surprisals[at]) if surprisals else [{} for _ in features]
+        more = surprisal_features(text, surprisals[index]) if surprisals else [{} for _ in features]
         rows.append(PreparedText(text, parse, [{**row, **extra} for row, extra in zip(features, more, strict=True)]))
     return rows
 
 
-def _tree_odds(trees: Sequence[BoostedTrees], rows: Floats) -> Floats:
-    """(sentences, labels + 1)."""
+def _tree_log_odds(trees: Sequence[BoostedTrees], rows: Floats) -> Floats:
+    """Return the log odds of each sentence and label, (sentences, labels + 1)."""
     return np.stack([model(rows) for model in trees], axis=1)
 
 
 def token_scores(text: PreparedText, tags: TextScores | None, labels: Sequence[str]) -> tuple[Floats, Ints]:
-    """Where errors would be: by the encoder, but for names, whose edges grammar knows better; else by features."""
+    """Return token scores and offsets.
+
+    The encoder provides the scores, except for names, whose boundaries the parse locates better. Without an encoder,
+    all scores come from the features.
+    """
     tokens, offsets = feature_token_scores(text, labels)
     if tags is None:
         return tokens, offsets
-    tagged = _project_token_scores(tags, offsets)
+    # Tokens of the parse get the maximum over the overlapping tokens of the encoder, or 0 without overlap.
+    begins = np.searchsorted(tags.offsets[:, 1], offsets[:, 0], side="right")
+    ends = np.searchsorted(tags.offsets[:, 0], offsets[:, 1], side="left")
+    tagged = np.zeros((len(offsets), tags.tokens.shape[1]))
+    for index, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        if end > begin:
+            tagged[index] = tags.tokens[begin:end].max(axis=0)
     for column, label in enumerate(labels):
         is_name = tokens[:, column] * np.array([label == "char"])
         first = 0
         for sentence in text.parse:
             rows = slice(first, first + len(sentence))
-            if not 0 < is_name[rows].sum() < len(sentence):  # no name of its own to point at
+            if not 0 < is_name[rows].sum() < len(sentence):  # the parse has no new name to mark
                 tokens[rows, column] = tagged[rows, column]
             first += len(sentence)
     return tokens, offsets
 
 
-def _project_token_scores(tags: TextScores, offsets: Ints) -> Floats:
-    """Scores of an encoder's tokens on other tokens: the highest of those that share a character, else 0."""
-    first = np.searchsorted(tags.offsets[:, 1], offsets[:, 0], side="right")
-    last = np.searchsorted(tags.offsets[:, 0], offsets[:, 1], side="left")
-    none = np.zeros(tags.tokens.shape[1])
-    pairs = zip(first.tolist(), last.tolist(), strict=True)
-    rows = [tags.tokens[begin:end].max(axis=0) if end > begin else none for begin, end in pairs]
-    return np.array(rows).reshape(len(offsets), -1) if len(rows) else np.zeros((0, len(none)))
-
-
 def feature_token_scores(text: PreparedText, labels: Sequence[str]) -> tuple[Floats, Ints]:
-    """Where errors would be by the features alone: bare names that are new for `char`, definite nouns for `ref`."""
+    """Return token scores from the features: new names without a description for `char`, definite nouns for `ref`."""
     known: set[str] = set()
     rows: list[Floats] = []
     offsets: list[tuple[int, int]] = []
     for sentence in text.parse:
-        new = [name for name in names(sentence) if not name.words & known and name.kind == "person"]
+        new = [name for name in find_name_mentions(sentence) if not name.words & known and name.kind == "person"]
         supposed = [
             noun
-            for noun in nouns(sentence)
+            for noun in find_noun_mentions(sentence)
             if noun.determiner in {"definite", "possessive"} and noun.lemma not in known
         ]
         places = {
@@ -183,57 +186,48 @@ def feature_token_scores(text: PreparedText, labels: Sequence[str]) -> tuple[Flo
             bare = [label not in places or not places[label] for label in labels]
             rows.append(np.where(bare, 1.0, np.array(inside, dtype=float)))
             offsets.append((token.start, token.end))
-        known |= {word for name in names(sentence) for word in name.words} | {token.lemma for token in sentence}
+        known |= {word for name in find_name_mentions(sentence) for word in name.words} | {
+            token.lemma for token in sentence
+        }
     return np.array(rows).reshape(-1, len(labels)), np.array(offsets, dtype=np.int64).reshape(-1, 2)
 
 
 # --- fitting -----------------------------------------------------------------------------------------------------
 
 
-def fit_coherence(texts: Sequence[PreparedText], split: TextSplit, settings: CoherenceSettings) -> CoherenceModel:
-    """Trees and encoder from the split's training texts; mixture and thresholds from its dev texts."""
-    train, dev = ([texts[at] for at in part] for part in (split.train, split.dev))
+def fit_coherence_model(texts: Sequence[PreparedText], split: TextSplit, settings: CoherenceSettings) -> CoherenceModel:
+    """Fit the trees and the encoder to a split's training texts, and the mixture and thresholds to its dev texts."""
+    train, dev = ([texts[index] for index in part] for part in (split.train, split.dev))
     if not train or not dev:
         raise FinecombError(
-            f"{len(texts)} texts are too few to fit {NAME}: some are needed for thresholds; give 10 or more"
+            f"cannot split {len(texts)} texts into texts for training and for thresholds; add texts with gold "
+            "annotations or use fewer folds"
         )
     columns = tuple(dict.fromkeys(name for text in train for row in text.features for name in row))
     truth = _target_matrix(train, settings.labels)
     rows = np.concatenate([feature_matrix(text.features, columns) for text in train])
-    trees = tuple(fit_trees(rows, truth[:, column], settings.trees) for column in range(truth.shape[1]))
+    trees = tuple(fit_boosted_trees(rows, truth[:, column], settings.trees) for column in range(truth.shape[1]))
     tagger = fit_tagger([text.text for text in train], settings.labels, settings.tagger) if settings.tagger else None
-    return calibrate_model(settings, columns, trees, tagger, dev)
-
-
-def calibrate_model(
-    settings: CoherenceSettings,
-    columns: tuple[str, ...],
-    trees: tuple[BoostedTrees, ...],
-    tagger: SentenceTagger | None,
-    dev: Sequence[PreparedText],
-) -> CoherenceModel:
-    """The model whose mixture and thresholds are the best on dev texts."""
-    truth = _target_matrix(dev, settings.labels)
-    odds = [np.concatenate([_tree_odds(trees, feature_matrix(text.features, columns)) for text in dev])]
+    odds = [np.concatenate([_tree_log_odds(trees, feature_matrix(text.features, columns)) for text in dev])]
     if tagger:
         odds.append(logit(np.concatenate([scores.sentences for scores in tagger([text.text for text in dev])])))
-    mixtures, thresholds = fit_mixtures(odds, truth, settings.labels)
+    mixtures, thresholds = fit_mixtures_and_thresholds(odds, _target_matrix(dev, settings.labels), settings.labels)
     return CoherenceModel(settings, columns, trees, tagger, mixtures, thresholds)
 
 
-def fit_mixtures(odds: Sequence[Floats], truth: Bools, labels: Sequence[str]) -> tuple[Floats, dict[str, float]]:
-    """Mixtures (labels + 1, models + 1) and thresholds by label from each model's log odds (sentences, labels + 1)."""
+def fit_mixtures_and_thresholds(
+    odds: Sequence[Floats], truth: Bools, labels: Sequence[str]
+) -> tuple[Floats, dict[str, float]]:
+    """Fit mixtures (labels + 1, models + 1) and thresholds by label to the models' log odds (sentences, labels + 1)."""
     stacked = np.stack(odds, axis=-1)
     columns = range(truth.shape[1])
-    mixtures = np.stack([fit_mixture(stacked[:, at], truth[:, at]) for at in columns])
-    chances = [mix_log_odds(stacked[:, at], mixtures[at]) for at in columns]
-    return mixtures, {name: best_threshold(chances[at], truth[:, at]) for at, name in enumerate([*labels, ANY_ERROR])}
+    mixtures = np.stack([fit_mixture(stacked[:, index], truth[:, index]) for index in columns])
+    chances = [mixture_probabilities(stacked[:, index], mixtures[index]) for index in columns]
+    return mixtures, {
+        name: best_f1_threshold(chances[index], truth[:, index])
+        for index, name in enumerate([*labels, ANY_ERROR_LABEL])
+    }
 
 
 def _target_matrix(texts: Sequence[PreparedText], labels: Sequence[str]) -> Bools:
-    return np.concatenate([text.text.targets(labels) for text in texts])
-
-
-def fitted_text_hashes(texts: Sequence[Narrative]) -> tuple[str, ...]:
-    """Hashes of texts, for the card."""
-    return tuple(text_hash(text.text) for text in texts)
+    return np.concatenate([text.text.target_matrix(labels) for text in texts])

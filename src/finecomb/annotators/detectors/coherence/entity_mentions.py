@@ -1,4 +1,4 @@
-"""Who and what a sentence mentions: names and whether they are described, noun phrases and how they are determined."""
+"""Names and noun phrases in a sentence, with their roles, descriptions and determiners."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
+from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence
 
 SUBJECT_RELATIONS = frozenset({"nsubj", "nsubjpass", "csubj"})
 OBJECT_RELATIONS = frozenset({"dobj", "dative", "obj", "iobj"})
-_TITLES = frozenset("mr mrs ms miss dr sir lady lord madame madam monsieur captain colonel mr. mrs. ms. dr.".split())
-_NON_PERSON_ENTITIES = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "MONEY", "PERCENT", "QUANTITY", "LANGUAGE"})
-_PLACE_ENTITIES = frozenset({"GPE", "LOC", "FAC"})
-_OTHER_ENTITIES = frozenset({"ORG", "NORP", "WORK_OF_ART", "EVENT", "LAW", "PRODUCT"})
+_PERSON_TITLES = frozenset(
+    "mr mrs ms miss dr sir lady lord madame madam monsieur captain colonel mr. mrs. ms. dr.".split()
+)
+_NON_NAME_ENTITY_TYPES = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "MONEY", "PERCENT", "QUANTITY", "LANGUAGE"})
+_PLACE_ENTITY_TYPES = frozenset({"GPE", "LOC", "FAC"})
+_OTHER_ENTITY_TYPES = frozenset({"ORG", "NORP", "WORK_OF_ART", "EVENT", "LAW", "PRODUCT"})
 _PLACE_PREPOSITIONS = frozenset({"in", "at", "from", "into", "near", "through", "across", "around", "outside"})
-_DESCRIBING = frozenset({"appos", "relcl", "acl"})
+_DESCRIBING_RELATIONS = frozenset({"appos", "relcl", "acl"})
 _NON_NAME_POS = frozenset({"DET", "PRON", "ADP", "CCONJ", "SCONJ", "AUX", "PART", "INTJ", "NUM"})
-_OPENERS = frozenset({'"', "“", "‘", "'", ":", "-", "—", "("})
-"""Signs after which a capital is no name."""
-_NAMING = frozenset({"name", "call", "know", "nickname"})
+_OPENING_SIGNS = frozenset({'"', "“", "‘", "'", ":", "-", "—", "("})
+"""Signs after which a capital letter does not indicate a name."""
+_NAMING_VERBS = frozenset({"name", "call", "know", "nickname"})
 
 NameKind = Literal["person", "place", "other"]
 Determiner = Literal["definite", "demonstrative", "possessive", "indefinite", "bare"]
@@ -30,29 +32,29 @@ class NameMention:
     """A name in a sentence."""
 
     words: frozenset[str]
-    """Its words in lower case, titles left out."""
+    """Lower-case words without titles."""
     start: int
     end: int
     head: int
-    """Place of its head token."""
+    """Index of the head token."""
     kind: NameKind
     role: str
-    """S for a subject, O for an object, X for anything else."""
+    """Grid role: S for subject, O for object, X for other."""
     description: frozenset[str]
-    """Lemmas of the nouns that say who this is: an apposition, a noun before the name, what comes after `is`."""
+    """Lemmas of descriptive nouns: an apposition, a noun before the name, or a complement of `be`."""
     described: bool
-    """Whether anything says who this is, also a relative clause, an owner or `named`."""
+    """True if anything describes the name, including a relative clause, a possessor or `named`."""
     owns: bool
-    """Whether something belongs to it: `Nora's garden`."""
+    """True for a possessor, as in `Nora's garden`."""
     listed: bool
-    """Whether it stands in a list of names."""
+    """True if the name is in a list of names."""
     typed: bool = False
-    """Whether a recogniser of names says that this is a person."""
+    """True if the named entity recogniser labels it as a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class NounMention:
-    """A noun phrase without a name."""
+    """A noun phrase whose head is a common noun."""
 
     lemma: str
     start: int
@@ -60,116 +62,111 @@ class NounMention:
     determiner: Determiner
     role: str
     explained: bool
-    """Whether a clause or a phrase with `of` says which one is meant."""
+    """True if a clause or a phrase with `of` specifies the noun."""
 
 
 def grid_role(dep: str) -> str:
-    """The role in an entity grid: S, O or X."""
+    """Return the role of a dependency relation in an entity grid: S, O or X."""
     return "S" if dep in SUBJECT_RELATIONS else "O" if dep in OBJECT_RELATIONS else "X"
 
 
-def names(sentence: ParsedSentence) -> list[NameMention]:
-    """The names of a sentence in text order."""
-    return [_build_name_mention(sentence, first, last) for first, last in _name_runs(sentence)]
-
-
-def _name_runs(sentence: ParsedSentence) -> Iterator[tuple[int, int]]:
-    at = 0
-    while at < len(sentence):
-        end = at
-        while end < len(sentence) and _is_name_token(sentence, end, inside=end > at):
+def find_name_mentions(sentence: ParsedSentence) -> list[NameMention]:
+    """Return the names of a sentence in text order."""
+    mentions, index = [], 0
+    while index < len(sentence):
+        end = index
+        while end < len(sentence):
+            token = sentence[end]
+            if token.entity in _NON_NAME_ENTITY_TYPES or not token.text[:1].isupper() or token.pos in _NON_NAME_POS:
+                break
+            # A capital letter shows a name inside a run of names, or where a lower-case word could be.
+            is_capitalised_name = end > index or (
+                end > 0 and token.text[1:].islower() and sentence[end - 1].text not in _OPENING_SIGNS
+            )
+            if token.pos != "PROPN" and not token.entity and not is_capitalised_name:
+                break
             end += 1
-        words = [token.text.lower() for token in sentence[at:end]]
-        if end > at and any(word not in _TITLES for word in words):
-            yield at, end
-        at = max(end, at + 1)
-
-
-def _is_name_token(sentence: ParsedSentence, at: int, inside: bool) -> bool:
-    token = sentence[at]
-    if token.entity in _NON_PERSON_ENTITIES or not token.text[:1].isupper() or token.pos in _NON_NAME_POS:
-        return False
-    if token.pos == "PROPN" or token.entity:
-        return True
-    return inside or (at > 0 and token.text[1:].islower() and sentence[at - 1].text not in _OPENERS)
+        if any(token.text.lower() not in _PERSON_TITLES for token in sentence[index:end]):
+            mentions.append(_build_name_mention(sentence, index, end))
+        index = max(end, index + 1)
+    return mentions
 
 
 def _build_name_mention(sentence: ParsedSentence, first: int, last: int) -> NameMention:
-    head = next((at for at in range(last - 1, first - 1, -1) if not first <= sentence[at].head < last), last - 1)
+    head = next(
+        (index for index in range(last - 1, first - 1, -1) if not first <= sentence[index].head < last), last - 1
+    )
     token = sentence[head]
-    words = frozenset(word.text.lower().strip(".") for word in sentence[first:last] if word.text.lower() not in _TITLES)
-    nouns = frozenset(_description(sentence, first, last, head))
-    described = bool(nouns) or _is_described(sentence, head)
+    words = frozenset(
+        word.text.lower().strip(".") for word in sentence[first:last] if word.text.lower() not in _PERSON_TITLES
+    )
+    nouns = frozenset(
+        noun.lemma
+        for index, noun in enumerate(sentence)
+        if noun.pos == "NOUN"
+        and (
+            (first - 3 <= index < first and first <= noun.head < last)
+            or (noun.dep == "appos" and noun.head == head)
+            or (token.dep == "appos" and token.head == index)
+            or (
+                noun.dep == "attr"
+                and sentence[noun.head].lemma in {"be", "become"}
+                and token.head == noun.head
+                and token.dep in SUBJECT_RELATIONS
+            )
+        )
+    )
+    is_named = sentence[token.head].lemma in _NAMING_VERBS
+    described = (
+        bool(nouns)
+        or is_named
+        or any(child.head == head and child.dep in _DESCRIBING_RELATIONS | {"poss"} for child in sentence)
+    )
     owns = token.dep == "poss"
     listed = token.dep == "conj" or any(other.dep == "conj" and other.head == head for other in sentence)
-    kind = _name_kind(sentence, first, last, head)
+    entities = {token.entity for token in sentence[first:last]}
+    dep = _dependency_relation(sentence, head)
+    kind: NameKind
+    if dep in SUBJECT_RELATIONS | OBJECT_RELATIONS | {"poss", "agent", "npadvmod"} or "PERSON" in entities:
+        kind = "person"
+    elif entities & _PLACE_ENTITY_TYPES or (
+        dep == "pobj" and sentence[sentence[head].head].lemma in _PLACE_PREPOSITIONS
+    ):
+        kind = "place"
+    else:
+        kind = "other" if entities & _OTHER_ENTITY_TYPES or dep in {"compound", "amod"} else "person"
     return NameMention(
-        words, sentence[first].start, sentence[last - 1].end, head, kind, grid_role(_dependency_relation(sentence,
-        head)), nouns, described,
+        words, sentence[first].start, sentence[last - 1].end, head, kind, grid_role(dep), nouns, described,
         owns, listed, any(word.entity == "PERSON" for word in sentence[first:last]),
     )  # fmt: skip
 
 
-def _dependency_relation(sentence: ParsedSentence, at: int) -> str:
-    """The relation of a token; of one in a list that of the first."""
+def _dependency_relation(sentence: ParsedSentence, index: int) -> str:
+    """Return the dependency relation of a token. In a list, this is the relation of the first item."""
     for _ in range(8):
-        if sentence[at].dep != "conj":
+        if sentence[index].dep != "conj":
             break
-        at = sentence[at].head
-    return sentence[at].dep
+        index = sentence[index].head
+    return sentence[index].dep
 
 
-def _name_kind(sentence: ParsedSentence, first: int, last: int, head: int) -> NameKind:
-    """What a name stands for: whoever acts or owns is a person, whatever a recogniser of names says."""
-    entities = {token.entity for token in sentence[first:last]}
-    dep = _dependency_relation(sentence, head)
-    if dep in SUBJECT_RELATIONS | OBJECT_RELATIONS | {"poss", "agent", "npadvmod"} or "PERSON" in entities:
-        return "person"
-    if entities & _PLACE_ENTITIES or (dep == "pobj" and sentence[sentence[head].head].lemma in _PLACE_PREPOSITIONS):
-        return "place"
-    return "other" if entities & _OTHER_ENTITIES or dep in {"compound", "amod"} else "person"
-
-
-def _description(sentence: ParsedSentence, first: int, last: int, head: int) -> Iterator[str]:
-    for at, token in enumerate(sentence):
-        if token.pos != "NOUN":
+def find_noun_mentions(sentence: ParsedSentence) -> Iterator[NounMention]:
+    """Yield the noun phrases whose head is a common noun."""
+    for index, token in enumerate(sentence):
+        if token.pos != "NOUN" or token.dep in {"compound", "npadvmod"} or token.entity in _NON_NAME_ENTITY_TYPES:
             continue
-        before = first - 3 <= at < first and token.head in range(first, last)
-        after = token.dep == "appos" and token.head == head
-        over = sentence[head].dep == "appos" and sentence[head].head == at
-        verb = sentence[token.head]
-        copula = token.dep == "attr" and verb.lemma in {"be", "become"} and sentence[head].head == token.head
-        if before or after or over or (copula and sentence[head].dep in SUBJECT_RELATIONS):
-            yield token.lemma
-
-
-def _is_described(sentence: ParsedSentence, head: int) -> bool:
-    children = [token for token in sentence if token.head == head]
-    naming = sentence[sentence[head].head].lemma in _NAMING
-    return naming or any(token.dep in _DESCRIBING or (token.dep == "poss") for token in children)
-
-
-def nouns(sentence: ParsedSentence) -> Iterator[NounMention]:
-    """Noun phrases whose head is a common noun."""
-    for at, token in enumerate(sentence):
-        if token.pos != "NOUN" or token.dep in {"compound", "npadvmod"} or token.entity in _NON_PERSON_ENTITIES:
-            continue
-        children = [(place, other) for place, other in enumerate(sentence) if other.head == at and place != at]
-        start = min([token.start, *(other.start for place, other in children if place < at)])
-        explained = any(other.dep in _DESCRIBING or other.lemma == "of" for place, other in children if place > at)
-        yield NounMention(
-            token.lemma, start, token.end, _determiner([other for _, other in children]),
-            grid_role(_dependency_relation(sentence, at)),
-            explained,
-        )  # fmt: skip
-
-
-def _determiner(children: list[ParsedToken]) -> Determiner:
-    for child in children:
-        if child.dep == "poss":
-            return "possessive"
-        if child.dep == "det":
-            return (
-                "definite" if child.lemma == "the" else "indefinite" if child.lemma in {"a", "an"} else "demonstrative"
-            )
-    return "bare"
+        children = [(place, other) for place, other in enumerate(sentence) if other.head == index and place != index]
+        start = min([token.start, *(other.start for place, other in children if place < index)])
+        explained = any(
+            other.dep in _DESCRIBING_RELATIONS or other.lemma == "of" for place, other in children if place > index
+        )
+        determiner: Determiner = "bare"
+        marker = next((other for _, other in children if other.dep in {"poss", "det"}), None)
+        if marker is not None and marker.dep == "poss":
+            determiner = "possessive"
+        elif marker is not None and marker.lemma in {"a", "an"}:
+            determiner = "indefinite"
+        elif marker is not None:
+            determiner = "definite" if marker.lemma == "the" else "demonstrative"
+        role = grid_role(_dependency_relation(sentence, index))
+        yield NounMention(token.lemma, start, token.end, determiner, role, explained)

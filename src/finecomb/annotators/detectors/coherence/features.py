@@ -1,15 +1,16 @@
-"""What can be seen of a sentence's coherence without a model of language: numbers about it and what came before it.
+"""Coherence features of a sentence, computed from the sentence and the preceding text without a language model.
 
-First mentions and how they are described, noun phrases that suppose something known, who and what goes on from sentence
-to sentence, pronouns without a person, events and attributes that come again or contradict. Nothing looks ahead.
+They cover first mentions and their descriptions, noun phrases that presuppose something known, continuity of entities,
+unresolved pronouns, and repeated or contradicting events and attributes. No feature uses later sentences.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +22,8 @@ from finecomb.annotators.detectors.coherence.entity_mentions import (
     SUBJECT_RELATIONS,
     NameMention,
     NounMention,
-    names,
-    nouns,
+    find_name_mentions,
+    find_noun_mentions,
 )
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, ParsedToken
 from finecomb.annotators.detectors.coherence.narrative import Narrative
@@ -30,119 +31,143 @@ from finecomb.annotators.detectors.coherence.narrative import Narrative
 Floats = NDArray[np.float64]
 _CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "PROPN"})
 _OPENING_POS = ("PRON", "PROPN", "DET", "ADP", "SCONJ", "ADV", "CCONJ", "NOUN", "VERB")
-_PERSONAL = frozenset("he she him her his hers they them their theirs".split())
-_FATAL = frozenset("die kill murder execute drown perish".split())
+_PERSONAL_PRONOUNS = frozenset("he she him her his hers they them their theirs".split())
+_DEATH_VERBS = frozenset("die kill murder execute drown perish".split())
 _COREFERENCE_WINDOW = 8
 _MAX_NAME_AGE = 40.0
-POSITIONAL = frozenset({"position", "position.log", "opens", "first", "segment", "in.segment"})
-"""Features that say where a sentence stands, and nothing of what it says."""
+POSITIONAL_FEATURES = frozenset({"position", "position.log", "opens", "first", "segment", "in.segment"})
+"""Features of a sentence's position, independent of its content."""
 _NOMINAL_SUFFIXES = ("tion", "ment", "ance", "ence", "ing", "al", "ure", "sion")
 
 
 @dataclass(slots=True)
 class _DiscourseMemory:
-    """What a reader knows before a sentence."""
+    """The information given by the preceding text."""
 
     names: dict[str, int] = field(default_factory=dict)
-    """The last sentence with each word of a name."""
+    """Index of the last sentence that contains each word of a name."""
     described: set[str] = field(default_factory=set)
     lemmas: dict[str, int] = field(default_factory=dict)
-    """The last sentence with each content lemma."""
+    """Index of the last sentence that contains each content lemma."""
     events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Subject, verb and object; the subject of a pronoun is empty."""
+    """Counts of events as (subject, verb, object). A pronoun as subject is replaced with an empty string."""
     denied: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """Whether the last event of a subject and a verb was negated."""
+    """True if the last event with a given subject and verb was negated."""
     attributes: dict[str, set[str]] = field(default_factory=dict)
-    """Nouns that say who somebody is, by a word of the name."""
+    """Descriptive nouns of a name, by each word of the name."""
     dead: set[str] = field(default_factory=set)
     subjects: frozenset[str] = frozenset()
-    """Of the last sentence."""
-
-    def knows_word(self, word: str) -> bool:
-        """Whether a word was part of a name or of what was told."""
-        return word in self.lemmas or word in self.names
+    """Subjects of the last sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceFacts:
-    """What is read off one sentence alone, once."""
+    """The names, nouns, subjects and events of one sentence."""
 
     tokens: ParsedSentence
     people: list[NameMention]
     things: list[NounMention]
     content: frozenset[str]
-    """Lemmas of nouns, verbs, adjectives and names."""
+    """Lemmas of nouns, verbs, adjectives and proper names."""
     subjects: frozenset[str]
     events: list[tuple[tuple[str, str, str], bool]]
-    """Subject, verb and object of each clause, and whether it is negated."""
+    """(Subject, verb, object) of each clause, with True if negated."""
 
 
 def extract_sentence_facts(sentence: ParsedSentence) -> SentenceFacts:
-    """The facts of one sentence."""
+    """Extract the names, nouns, subjects and events of a sentence."""
+    events = []
+    for index, token in enumerate(sentence):
+        if token.pos not in {"VERB", "AUX"} or token.dep in {"aux", "auxpass"}:
+            continue
+        children = [other for place, other in enumerate(sentence) if other.head == index and place != index]
+        subject = _find_child_word(children, SUBJECT_RELATIONS)
+        if subject or token.pos == "VERB":
+            negated = any(child.dep == "neg" for child in children)
+            events.append(
+                ((subject, token.lemma, _find_child_word(children, OBJECT_RELATIONS | {"attr", "acomp"})), negated)
+            )
     return SentenceFacts(
         sentence,
-        names(sentence),
-        list(nouns(sentence)),
-        _content_lemmas(sentence),
-        _subjects(sentence),
-        _events(sentence),
+        find_name_mentions(sentence),
+        list(find_noun_mentions(sentence)),
+        frozenset(token.lemma for token in sentence if token.pos in _CONTENT_POS and len(token.lemma) > 1),
+        frozenset(token.text.lower() for token in sentence if token.dep in SUBJECT_RELATIONS and token.pos != "PRON"),
+        events,
     )
 
 
-NO_FACTS = SentenceFacts((), [], [], frozenset(), frozenset(), [])
+EMPTY_FACTS = SentenceFacts((), [], [], frozenset(), frozenset(), [])
 
 
 def sentence_features(text: Narrative, sentences: Sequence[ParsedSentence]) -> list[dict[str, float]]:
-    """Numbers by name for every sentence of a text."""
+    """Return the features of each sentence in a text."""
     memory = _DiscourseMemory()
     facts = [extract_sentence_facts(sentence) for sentence in sentences]
     rows: list[dict[str, float]] = []
-    for at, sentence in enumerate(facts):
-        rows.append(_feature_row(text, facts, at, memory))
-        _update_memory(memory, sentence, at)
+    for index, sentence in enumerate(facts):
+        rows.append(_feature_row(text, facts, index, memory))
+        _add_sentence_to_memory(memory, sentence, index)
     return rows
 
 
 def last_sentence_features(text: Narrative, facts: Sequence[SentenceFacts]) -> dict[str, float]:
-    """Numbers by name for the last sentence of a text only."""
+    """Return the features of the last sentence in a text."""
     memory = _DiscourseMemory()
-    for at, sentence in enumerate(facts[:-1]):
-        _update_memory(memory, sentence, at)
+    for index, sentence in enumerate(facts[:-1]):
+        _add_sentence_to_memory(memory, sentence, index)
     return _feature_row(text, facts, len(facts) - 1, memory)
 
 
 def _feature_row(
-    text: Narrative, facts: Sequence[SentenceFacts], at: int, memory: _DiscourseMemory
+    text: Narrative, facts: Sequence[SentenceFacts], index: int, memory: _DiscourseMemory
 ) -> dict[str, float]:
-    sentence, before = facts[at], facts[at - 1] if at else NO_FACTS
+    sentence, before = facts[index], facts[index - 1] if index else EMPTY_FACTS
+    row: dict[str, float] = {"nouns": float(len(sentence.things))}
+    for kind in ("definite", "demonstrative", "possessive", "indefinite", "bare"):
+        phrases = [noun for noun in sentence.things if noun.determiner == kind]
+        new = [noun for noun in phrases if noun.lemma not in memory.lemmas]
+        row[f"nouns.{kind}"] = float(len(phrases))
+        row[f"nouns.{kind}.new"] = float(len(new))
+        row[f"nouns.{kind}.new.bare"] = float(sum(not noun.explained for noun in new))
+        row[f"nouns.{kind}.new.event"] = float(sum(noun.lemma.endswith(_NOMINAL_SUFFIXES) for noun in new))
+        row[f"nouns.{kind}.new.subject"] = float(sum(noun.role == "S" for noun in new))
+    ages = [index - memory.lemmas[noun.lemma] for noun in sentence.things if noun.lemma in memory.lemmas]
+    row["nouns.age.max"] = float(max(ages, default=0))
+    row["nouns.known"] = len(ages) / max(len(sentence.things), 1)
     return {
-        **_shape_features(text, at, sentence.tokens, before.tokens), **_name_features(sentence.people, memory, at),
-        **_noun_features(sentence.things, memory, at),
-        **_continuity_features(sentence, before, facts[max(at - 4, 0) : at], memory),
-        **_event_features(sentence, memory), **_coreference_features(text, at),
-    }  # fmt: skip
+        **_position_and_form_features(text, index, sentence.tokens, before.tokens),
+        **_name_features(sentence.people, memory, index),
+        **row,
+        **_continuity_features(sentence, before, facts[max(index - 4, 0) : index], memory),
+        **_event_features(sentence, memory),
+        **_coreference_features(text, index),
+    }
 
 
 def feature_matrix(rows: Iterable[Mapping[str, float]], columns: Sequence[str]) -> Floats:
-    """(rows, columns); what a row does not have is 0."""
+    """Return a feature matrix, (rows, columns), with 0 for missing features."""
     return np.array([[row.get(name, 0.0) for name in columns] for row in rows], dtype=np.float64).reshape(
         -1, len(columns)
     )
 
 
-# --- families of features ----------------------------------------------------------------------------------------
+# --- feature groups ----------------------------------------------------------------------------------------------
 
 
-def _shape_features(text: Narrative, at: int, sentence: ParsedSentence, before: ParsedSentence) -> dict[str, float]:
-    place = text.sentences[at]
+def _position_and_form_features(
+    text: Narrative, index: int, sentence: ParsedSentence, before: ParsedSentence
+) -> dict[str, float]:
+    place = text.sentences[index]
     opening = bisect.bisect_left(text.sentences, place.segment, key=lambda sentence: sentence.segment)
     first = next((token.pos for token in sentence if token.pos not in {"PUNCT", "SPACE"}), "")
     words = [token for token in sentence if token.pos not in {"PUNCT", "SPACE"}]
     return {
-        "position": float(at), "position.log": math.log1p(at), "opens": float(place.opens), "first": float(at == 0),
-        "segment": float(place.segment), "in.segment": float(at - opening),
+        "position": float(index), "position.log": math.log1p(index), "opens": float(place.opens),
+        "first": float(index == 0),
+        "segment": float(place.segment), "in.segment": float(index - opening),
         "words": float(len(words)), "words.before": float(len(before)),
-        "ends": float(text.sentence_text(at)[-1:] in ".!?\"”'’"),
+        "ends": float(text.sentence_text(index)[-1:] in ".!?\"”'’"),
         "quotes": float(sum(token.text in "\"“”‘’" for token in sentence)),
         "capitals": float(sum(token.text.isupper() and len(token.text) > 2 for token in sentence)),
         "verbs": float(sum(token.pos == "VERB" for token in sentence)),
@@ -157,12 +182,15 @@ def _shape_features(text: Narrative, at: int, sentence: ParsedSentence, before: 
     }  # fmt: skip
 
 
-def _name_features(people: Sequence[NameMention], memory: _DiscourseMemory, at: int) -> dict[str, float]:
+def _name_features(people: Sequence[NameMention], memory: _DiscourseMemory, index: int) -> dict[str, float]:
     new = [name for name in people if not name.words & memory.names.keys()]
-    fresh = _first_mentions(new)
+    fresh: list[NameMention] = []
+    for name in new:
+        if not any(name.words & other.words for other in fresh):
+            fresh.append(name)
     persons = [name for name in fresh if name.kind == "person"]
     known = [name for name in people if name.words & memory.names.keys()]
-    ages = [at - max(memory.names.get(word, -1) for word in name.words) for name in known]
+    ages = [index - max(memory.names.get(word, -1) for word in name.words) for name in known]
     undescribed = [name for name in persons if not name.described]
     return {
         "names": float(len(people)), "names.known": float(len(known)), "names.new": float(len(fresh)),
@@ -186,29 +214,6 @@ def _name_features(people: Sequence[NameMention], memory: _DiscourseMemory, at: 
     }  # fmt: skip
 
 
-def _first_mentions(people: Sequence[NameMention]) -> list[NameMention]:
-    """Each name once."""
-    kept: list[NameMention] = []
-    for name in people:
-        if not any(name.words & other.words for other in kept):
-            kept.append(name)
-    return kept
-
-
-def _noun_features(things: Sequence[NounMention], memory: _DiscourseMemory, at: int) -> dict[str, float]:
-    row: dict[str, float] = {"nouns": float(len(things))}
-    for kind in ("definite", "demonstrative", "possessive", "indefinite", "bare"):
-        phrases = [noun for noun in things if noun.determiner == kind]
-        new = [noun for noun in phrases if noun.lemma not in memory.lemmas]
-        row[f"nouns.{kind}"] = float(len(phrases))
-        row[f"nouns.{kind}.new"] = float(len(new))
-        row[f"nouns.{kind}.new.bare"] = float(sum(not noun.explained for noun in new))
-        row[f"nouns.{kind}.new.event"] = float(sum(noun.lemma.endswith(_NOMINAL_SUFFIXES) for noun in new))
-        row[f"nouns.{kind}.new.subject"] = float(sum(noun.role == "S" for noun in new))
-    ages = [at - memory.lemmas[noun.lemma] for noun in things if noun.lemma in memory.lemmas]
-    return row | {"nouns.age.max": float(max(ages, default=0)), "nouns.known": len(ages) / max(len(things), 1)}
-
-
 def _continuity_features(
     sentence: SentenceFacts, before: SentenceFacts, recent: Sequence[SentenceFacts], memory: _DiscourseMemory
 ) -> dict[str, float]:
@@ -224,7 +229,7 @@ def _continuity_features(
         "new.content": float(sum(lemma not in memory.lemmas for lemma in content)),
         "subject.same": float(bool(subjects & memory.subjects)),
         "subject.pronoun": float(any(token.pos == "PRON" for token in spoken)),
-        "subject.new": float(bool(subjects) and not any(map(memory.knows_word, subjects))),
+        "subject.new": float(bool(subjects) and not subjects & (memory.lemmas.keys() | memory.names.keys())),
         "subject.in.last": float(bool(subjects & (before.content | last))),
         "people.shared.before": float(len(words & last)),
         "people.gone": float(len(last - words)),
@@ -232,31 +237,7 @@ def _continuity_features(
     }
 
 
-def _content_lemmas(sentence: ParsedSentence) -> frozenset[str]:
-    return frozenset(token.lemma for token in sentence if token.pos in _CONTENT_POS and len(token.lemma) > 1)
-
-
-def _subjects(sentence: ParsedSentence) -> frozenset[str]:
-    return frozenset(token.text.lower() for token in sentence if token.dep in SUBJECT_RELATIONS and token.pos != "PRON")
-
-
-def _events(sentence: ParsedSentence) -> list[tuple[tuple[str, str, str], bool]]:
-    """Subject, verb, object of each clause, and whether it is negated."""
-    events = []
-    for at, token in enumerate(sentence):
-        if token.pos not in {"VERB", "AUX"} or token.dep in {"aux", "auxpass"}:
-            continue
-        children = [other for place, other in enumerate(sentence) if other.head == at and place != at]
-        subject = _child_word(children, SUBJECT_RELATIONS)
-        if subject or token.pos == "VERB":
-            negated = any(child.dep == "neg" for child in children)
-            events.append(
-                ((subject, token.lemma, _child_word(children, OBJECT_RELATIONS | {"attr", "acomp"})), negated)
-            )
-    return events
-
-
-def _child_word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
+def _find_child_word(children: Sequence[ParsedToken], deps: Set[str]) -> str:
     return next(
         (child.text.lower() if child.pos == "PROPN" else child.lemma for child in children if child.dep in deps), ""
     )
@@ -268,32 +249,35 @@ def _event_features(sentence: SentenceFacts, memory: _DiscourseMemory) -> dict[s
     again = sum(memory.events[event] > 0 for event, _ in events if all(event))
     partly = sum((event[0], event[1]) in memory.denied for event, _ in events if event[0] and event[1] != "be")
     contrary = sum(memory.denied.get((event[0], event[1]), negated) != negated for event, negated in events)
-    old = [(name, _known_attributes(name, memory)) for name in people]
+    old = [
+        (name, set().union(*(memory.attributes.get(word, set()) for word in name.words)) if name.words else set())
+        for name in people
+    ]
     return {
         "events": float(len(events)), "events.again": float(again), "events.same.actor": float(partly),
         "events.contrary": float(contrary), "negations": float(sum(negated for _, negated in events)),
         "dead.acts": float(len(acting & memory.dead)),
         "dead.named": float(sum(bool(name.words & memory.dead) for name in people)),
-        "fatal": float(any(event[1] in _FATAL for event, _ in events)),
+        "fatal": float(any(event[1] in _DEATH_VERBS for event, _ in events)),
         "attributes.again": float(sum(bool(name.description & known) for name, known in old)),
         "attributes.other": float(sum(bool(known) and bool(name.description - known) for name, known in old)),
     }  # fmt: skip
 
 
-def _known_attributes(name: NameMention, memory: _DiscourseMemory) -> set[str]:
-    return set().union(*(memory.attributes.get(word, set()) for word in name.words)) if name.words else set()
-
-
-def _coreference_features(text: Narrative, at: int) -> dict[str, float]:
-    """What the resolver of persons says about the sentence, given the last few sentences and none that follows."""
-    begin = text.sentences[max(at - _COREFERENCE_WINDOW + 1, 0)].start
-    sentence = text.sentences[at]
+def _coreference_features(text: Narrative, index: int) -> dict[str, float]:
+    """Return features of the coreference chains in the last few sentences, without using later ones."""
+    begin = text.sentences[max(index - _COREFERENCE_WINDOW + 1, 0)].start
+    sentence = text.sentences[index]
     chains = resolve_coreference(text.text[begin : sentence.end])
     inside = [[begin + start for start, _ in chain] for chain in chains]
     linked = [starts for starts in inside if starts[0] < sentence.start <= starts[-1]]
-    last = text.sentences[at - 1].start if at else sentence.start
+    last = text.sentences[index - 1].start if index else sentence.start
     resolved = {start for starts in linked for start in starts if start >= sentence.start}
-    pronouns = list(_pronoun_starts(text, at))
+    pronouns = []
+    for match in re.finditer(r"\S+", text.sentence_text(index)):
+        word = match[0]
+        if word.strip(".,;:!?\"'()").lower() in _PERSONAL_PRONOUNS:
+            pronouns.append(sentence.start + match.start() + len(word) - len(word.lstrip("\"'(")))
     return {
         "links": float(len(linked)),
         "links.last": float(sum(any(last <= start < sentence.start for start in starts) for starts in linked)),
@@ -302,27 +286,17 @@ def _coreference_features(text: Narrative, at: int) -> dict[str, float]:
     }
 
 
-def _pronoun_starts(text: Narrative, at: int) -> Iterator[int]:
-    start, words = text.sentences[at].start, text.sentence_text(at)
-    place = 0
-    for word in words.split():
-        place = words.index(word, place)
-        if word.strip(".,;:!?\"'()").lower() in _PERSONAL:
-            yield start + place + len(word) - len(word.lstrip("\"'("))
-        place += len(word)
-
-
-def _update_memory(memory: _DiscourseMemory, sentence: SentenceFacts, at: int) -> None:
+def _add_sentence_to_memory(memory: _DiscourseMemory, sentence: SentenceFacts, index: int) -> None:
     for name in sentence.people:
-        memory.names |= dict.fromkeys(name.words, at)
+        memory.names |= dict.fromkeys(name.words, index)
         if name.described:
             memory.described |= name.words
         for word in name.words:
             memory.attributes.setdefault(word, set()).update(name.description)
-    memory.lemmas |= dict.fromkeys(sentence.content, at)
+    memory.lemmas |= dict.fromkeys(sentence.content, index)
     for event, negated in sentence.events:
         memory.events[event] += 1
         memory.denied[event[0], event[1]] = negated
-        victim = event[0] if event[1] in {"die", "drown", "perish"} else event[2] if event[1] in _FATAL else ""
+        victim = event[0] if event[1] in {"die", "drown", "perish"} else event[2] if event[1] in _DEATH_VERBS else ""
         memory.dead |= {victim} & memory.names.keys()
     memory.subjects = sentence.subjects

@@ -1,4 +1,4 @@
-"""Options of SNaC's detectors: flags of `train` and `detect`."""
+"""Options of the SNaC detectors for `train` and `detect`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import Literal
 
 from finecomb.annotators.model_loading import DEFAULT_CAUSAL_MODEL, DEFAULT_ENCODER
 from finecomb.core.errors import ParameterError, param
-from finecomb.core.options import option
+from finecomb.core.options import option_field
 
 NO_MODEL = "none"
 DEV_SHARE = 0.1
-"""The share of the groups outside a test that thresholds come from."""
+"""Share of the groups outside a test fold that is reserved for fitting thresholds."""
 
 
 def _check_threshold(threshold: float | None) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
-        raise ParameterError(
-            f"{param('threshold', f'{threshold:g}')}: how sure to be is a number from 0 to 1", parameter="threshold"
-        )
+        raise ParameterError(f"{param('threshold')} must be from 0 to 1, found {threshold:g}", parameter="threshold")
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceDetectorOptions:
-    """Options of using a fitted detector of sentences."""
+    """Options for running a fitted detector."""
 
-    weights: Path | None = option(None, "What `train` wrote.")
-    threshold: float | None = option(None, "Mark only what is at least this sure, from 0 to 1.")
+    weights: Path | None = option_field(None)
+    threshold: float | None = option_field(None)
 
     def __post_init__(self) -> None:
         _check_threshold(self.threshold)
@@ -35,61 +33,55 @@ class SentenceDetectorOptions:
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """Which texts stay together, and how many are left out to see how well a detector does."""
+    """Options for grouping texts and for held-out evaluation."""
 
-    group: str = option("", "Document meta: texts with one value of it, e.g. of one book, are never split.")
-    test_folds: int = option(3, "Groups of texts, each left out once to see how well it does; 0: none.", minimum=0)
-    seed: int = option(0, "Same seed, same folds.")
+    group: str = option_field("")
+    test_folds: int = option_field(3, minimum=0)
+    seed: int = option_field(0)
 
 
 @dataclass(frozen=True, slots=True)
 class CoherenceOptions(SplitOptions):
-    """Options of fitting the embedded detector."""
+    """Options for training the default coherence detector."""
 
-    spans: bool = option(True, "Learn types and spans too; without, only whether a sentence is coherent.")
-    encoder: str = option(
-        DEFAULT_ENCODER, "The encoder that is fine-tuned, by public name or folder; none: features alone."
-    )
-    surprisal: str = option(
-        NO_MODEL, f"A causal language model whose surprisal is a feature, e.g. {DEFAULT_CAUSAL_MODEL}."
-    )
-    segments: bool = option(True, "Let it know where segments begin.")
-    epochs: int = option(3, "How often the encoder sees each text.", minimum=1)
+    spans: bool = option_field(True)
+    encoder: str = option_field(DEFAULT_ENCODER)
+    surprisal: str = option_field(NO_MODEL)
+    segments: bool = option_field(True)
+    epochs: int = option_field(3, minimum=1)
 
 
 @dataclass(frozen=True, slots=True)
 class SurprisalOptions(SplitOptions):
-    """Options of fitting the threshold of surprisal."""
+    """Options for fitting the surprisal threshold."""
 
-    model: str = option(DEFAULT_CAUSAL_MODEL, "A Hugging Face model by name, or a folder.")
-    per: Literal["token", "sentence"] = option("token", "Mean over a sentence's tokens, or the sum: -log P(s|c).")
+    model: str = option_field(DEFAULT_CAUSAL_MODEL)
+    per: Literal["token", "sentence"] = option_field("token")
 
 
 @dataclass(frozen=True, slots=True)
 class EntityGridOptions(SplitOptions):
-    """Options of fitting an entity grid."""
+    """Options for fitting an entity grid."""
 
     texts: tuple[str, ...] = ()
-    """Coherent texts, from `--real`; those of the study where there are none."""
+    """Coherent texts from `--real`. If empty, the texts of the study are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticOptions(SplitOptions):
-    """Options of fitting a classifier to made-up errors."""
+    """Options for training a classifier on synthetic errors."""
 
     texts: tuple[str, ...] = ()
-    """Coherent texts, from `--real`; those of the study where there are none."""
-    negatives: Literal["coreference", "next-sentence"] = option(
-        "coreference", "How errors are made: a first mention taken away, or a later sentence put next."
-    )
+    """Coherent texts from `--real`. If empty, the texts of the study are used."""
+    negatives: Literal["coreference", "next-sentence"] = option_field("coreference")
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceOptions(SplitOptions):
-    """Options of fine-tuning a Hugging Face model in the paper's format."""
+    """Options for fine-tuning a Hugging Face model in the paper's format."""
 
-    model: str = option(DEFAULT_ENCODER, "A Hugging Face model by name, or a folder.")
-    form: Literal["encoder", "seq2seq"] = option("encoder", "A head on an encoder, or a model that writes its verdict.")
-    spans: bool = option(True, "Learn types and spans too; without, only whether a sentence is coherent.")
-    epochs: int = option(5, "How often it sees each sentence (Table 9: 5).", minimum=1)
-    test_folds: int = option(0, "Groups of texts, each left out once to see how well it does; 0: none.", minimum=0)
+    model: str = option_field(DEFAULT_ENCODER)
+    form: Literal["encoder", "seq2seq"] = option_field("encoder")
+    spans: bool = option_field(True)
+    epochs: int = option_field(5, minimum=1)
+    test_folds: int = option_field(0, minimum=0)

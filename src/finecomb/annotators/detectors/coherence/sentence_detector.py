@@ -1,4 +1,4 @@
-"""From scores to an annotation: every sentence a unit with its chances, every sentence over the threshold a mark."""
+"""Annotations from sentence scores: one unit with probabilities per sentence, and marks above the threshold."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from finecomb.annotators.detectors.coherence.narrative import (
-    ANY_ERROR,
-    WHOLE_SENTENCE,
+    ANY_ERROR_LABEL,
+    WHOLE_SENTENCE_LABEL,
     Narrative,
     NarrativeSentence,
     build_narrative,
 )
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, SentenceScorer, TextScores
+from finecomb.annotators.detectors.coherence.sentence_scores import SentenceScorer, TextScores
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Document, Mark, Unit
 from finecomb.core.span import Span
 
 _MULTI_SPAN_LABEL = "char"
-NO_TYPE = "no type"
-"""What a mark of a detector that knows no types votes for."""
+NO_TYPE_VOTE = "no type"
+"""Label vote of a mark by a detector that does not predict labels."""
 _WORD = re.compile(r"\w")
 
 
 class SentenceDetector:
-    """A scorer of sentences as a detector; its scores let any threshold be chosen later."""
+    """A detector based on sentence scores, which are stored so that another threshold can be applied later."""
 
     def __init__(
         self,
@@ -45,35 +45,39 @@ class SentenceDetector:
         self.signature, self.fitted_texts = signature, tuple(fitted_texts)
 
     def __call__(self, document: Document) -> Annotation:
-        """One text."""
+        """Annotate one document."""
         return next(self.annotations([document]))
 
     def annotations(self, documents: Sequence[Document]) -> Iterator[Annotation]:
-        """Several texts at once, which is quicker."""
+        """Yield the annotations of several documents."""
         texts = [build_narrative(document, segments=self.segments) for document in documents]
         for text, scores in zip(texts, self.scorer(texts), strict=True):
-            yield self._annotation(text, scores)
+            yield self._build_annotation(text, scores)
 
-    def _annotation(self, text: Narrative, scores: TextScores) -> Annotation:
-        columns = [*self.labels, ANY_ERROR]
+    def _build_annotation(self, text: Narrative, scores: TextScores) -> Annotation:
+        columns = [*self.labels, ANY_ERROR_LABEL]
         units = tuple(
-            Unit(start=sentence.start, end=sentence.end, scores=_scores_by_name(columns, row))
+            Unit(
+                start=sentence.start,
+                end=sentence.end,
+                scores={name: round(float(value), 4) for name, value in zip(columns, row, strict=True)},
+            )
             for sentence, row in zip(text.sentences, scores.sentences, strict=True)
         )
         marked = [
-            (span, label, float(row[at]))
+            (span, label, float(row[index]))
             for sentence, row in zip(text.sentences, scores.sentences, strict=True)
-            for at, label in enumerate(self.labels or [ANY_ERROR])
-            if row[at] >= self.thresholds[label]
-            for span in error_spans(text, sentence, scores, label, at)
+            for index, label in enumerate(self.labels or [ANY_ERROR_LABEL])
+            if row[index] >= self.thresholds[label]
+            for span in find_error_spans(text, sentence, scores, label, index)
         ]
         marks = tuple(
             Mark(
                 id=f"{text.id}/{self.name}/{number}",
                 spans=(Span(*span),),
                 quotes=(text.text[slice(*span)],),
-                label=None if label == ANY_ERROR else label,
-                label_votes={NO_TYPE: 1} if label == ANY_ERROR else None,
+                label=None if label == ANY_ERROR_LABEL else label,
+                label_votes={NO_TYPE_VOTE: 1} if label == ANY_ERROR_LABEL else None,
                 confidence=round(chance, 4),
             )
             for number, (span, label, chance) in enumerate(marked, 1)
@@ -88,40 +92,29 @@ class SentenceDetector:
         )
 
 
-def _scores_by_name(columns: Sequence[str], row: Floats) -> dict[str, float]:
-    return {name: round(float(value), 4) for name, value in zip(columns, row, strict=True)}
-
-
-def error_spans(
+def find_error_spans(
     text: Narrative, sentence: NarrativeSentence, scores: TextScores, label: str, column: int
 ) -> list[tuple[int, int]]:
-    """The words of a sentence that an error covers: those of the likeliest tokens, or the sentence without tokens."""
+    """Return the spans of an error in a sentence: its highest-scoring tokens, or otherwise the whole sentence."""
     first_token = int(np.searchsorted(scores.offsets[:, 0], sentence.start, side="left"))
     inside = slice(first_token, int(np.searchsorted(scores.offsets[:, 1], sentence.end, side="right")))
-    if label in (ANY_ERROR, WHOLE_SENTENCE) or inside.start >= inside.stop:
+    if label in (ANY_ERROR_LABEL, WHOLE_SENTENCE_LABEL) or inside.start >= inside.stop:
         return [(sentence.start, sentence.end)]
     chances, offsets = scores.tokens[inside, column], scores.offsets[inside]
     if not chances.any():
         return [(sentence.start, sentence.end)]
     high = chances >= 0.5 * chances.max()
     edges = np.flatnonzero(np.diff(np.concatenate([[0], high.astype(int), [0]])))
-    runs = [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
-    runs = _merge_close_runs(runs)
+    runs: list[tuple[int, int]] = []
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if runs and first - runs[-1][1] <= 1:  # runs with one token between them are joined
+            runs[-1] = (runs[-1][0], last)
+        else:
+            runs.append((first, last))
     best = max(runs, key=lambda run: chances[run[0] : run[1]].max())
     chosen = [run for run in runs if label == _MULTI_SPAN_LABEL or run == best]
     widened = [_extend_to_words(text.text, int(offsets[first, 0]), int(offsets[last - 1, 1])) for first, last in chosen]
     return list(dict.fromkeys(widened))
-
-
-def _merge_close_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Runs of tokens; two with one token between them are one."""
-    joined: list[tuple[int, int]] = []
-    for first, last in runs:
-        if joined and first - joined[-1][1] <= 1:
-            joined[-1] = (joined[-1][0], last)
-        else:
-            joined.append((first, last))
-    return joined
 
 
 def _extend_to_words(text: str, start: int, end: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Scores of sentences and tokens, how two models' scores become one chance, and where a sentence counts as wrong."""
+"""Sentence and token scores, calibrated mixtures of models, and decision thresholds."""
 
 from __future__ import annotations
 
@@ -18,47 +18,48 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class TextScores:
-    """What a model says about one text."""
+    """The scores of one text."""
 
     sentences: Floats
-    """(sentences, labels + 1): chances of each label, and of any in the last column."""
+    """Probability of each label, and of any error in the last column, (sentences, labels + 1)."""
     tokens: Floats
-    """(tokens, labels): chances that a token belongs to an error; no tokens where the model gives no spans."""
+    """Probability that a token is part of an error, (tokens, labels). Models that predict no spans have no rows."""
     offsets: Ints
-    """(tokens, 2)."""
+    """Start and end of each token, (tokens, 2)."""
 
 
 class SentenceScorer(typing.Protocol):
-    """Gives every sentence of some texts its chances."""
+    """A model that assigns error probabilities to sentences."""
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
-        """Scores of every text."""
+        """Return the scores of each text."""
         ...
 
 
-def sentence_only_scores(chances: Floats) -> TextScores:
-    """Scores of a model that gives no spans: chances (sentences,) or (sentences, labels + 1)."""
+def build_sentence_only_scores(chances: Floats) -> TextScores:
+    """Build the scores of a model without spans from its probabilities, (sentences,) or (sentences, labels + 1)."""
     rows = chances[:, None] if chances.ndim == 1 else chances
     return TextScores(rows, np.zeros((0, rows.shape[1] - 1)), np.zeros((0, 2), dtype=np.int64))
 
 
 def logit(chances: Floats) -> Floats:
-    """Log odds, cut at one in a million."""
+    """Convert probabilities, clipped to [1e-6, 1 - 1e-6], to log odds."""
     safe = np.clip(chances, 1e-6, 1 - 1e-6)
     odds: Floats = np.log(safe / (1 - safe))
     return odds
 
 
 def sigmoid(odds: Floats) -> Floats:
-    """Chances of log odds."""
+    """Convert log odds to probabilities."""
     chances: Floats = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
     return chances
 
 
 def fit_mixture(odds: Floats, truth: Bools, ridge: float = 3.0) -> Floats:
-    """Weights (models + 1,) by which log odds (examples, models) become calibrated ones, the constant last.
+    """Fit weights (models + 1,) that combine the models' log odds (examples, models) into calibrated log odds.
 
-    Logistic regression with a ridge towards the plain mean: with few examples the models simply share.
+    The last weight is the constant. The fit is a logistic regression with a ridge penalty towards the mean of the
+    models, which dominates with few examples.
     """
     prior = np.array([*[1 / odds.shape[1]] * odds.shape[1], 0.0])
     rows = np.concatenate([odds, np.ones((len(odds), 1))], axis=1)
@@ -75,17 +76,18 @@ def fit_mixture(odds: Floats, truth: Bools, ridge: float = 3.0) -> Floats:
     return weights
 
 
-def mix_log_odds(odds: Floats, weights: Floats) -> Floats:
-    """Chances from log odds (examples, models) and a mixture's weights."""
+def mixture_probabilities(odds: Floats, weights: Floats) -> Floats:
+    """Return the probabilities of a mixture from log odds (examples, models) and weights."""
     return sigmoid(odds @ weights[:-1] + weights[-1])
 
 
-def best_threshold(chances: Floats, truth: Bools) -> float:
-    """The chance from which marking gives the highest F1; 1 where nothing is true."""
+def best_f1_threshold(chances: Floats, truth: Bools) -> float:
+    """Return the threshold with the highest F1, or 1 if no example is positive."""
     if not truth.any():
         return 1.0
     order = np.argsort(-chances, kind="stable")
     right = np.cumsum(truth[order])
-    last = np.append(chances[order][1:] < chances[order][:-1], True)  # equal chances are marked together
+    # Examples with equal probability are marked together.
+    last = np.append(chances[order][1:] < chances[order][:-1], True)
     f1 = np.where(last, 2 * right / (np.arange(1, len(order) + 1) + truth.sum()), -1.0)
     return float(chances[order][int(f1.argmax())])

@@ -1,8 +1,8 @@
-"""Any Hugging Face model by name, in the paper's own format: a context, [SEP] and a sentence in, a verdict out.
+"""Fine-tuning of any Hugging Face model on the paper's inputs (context, [SEP], sentence) and outputs (verdict).
 
-An encoder gets a head that says yes or no to each label. A sequence-to-sequence model writes the verdict: `Yes` where
-the sentence is coherent, else `No` and each error type, with its words after it (section 5.1, Figure 6). Optimiser,
-rate, batch and lengths are those of Table 9.
+An encoder gets one binary output per label. A sequence-to-sequence model generates the verdict: `Yes` for a coherent
+sentence, otherwise `No` followed by each error type and its words (section 5.1, Figure 6). The optimiser, learning
+rate, batch size and lengths follow Table 9.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from finecomb.annotators.detectors.coherence.narrative import WHOLE_SENTENCE, Narrative
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, sentence_only_scores
+from finecomb.annotators.detectors.coherence.narrative import WHOLE_SENTENCE_LABEL, Narrative
+from finecomb.annotators.detectors.coherence.sentence_scores import TextScores, build_sentence_only_scores
 from finecomb.annotators.model_loading import import_library, load_pretrained
-from finecomb.core.tokens import words as tokenised
+from finecomb.core.tokens import word_offsets
 
 NAME = "transformer"
-Form = Literal["encoder", "seq2seq"]
+ModelForm = Literal["encoder", "seq2seq"]
 SEPARATOR, ERROR_SEPARATOR = "[SEP]", "[sep]"
 COHERENT, INCOHERENT = "Yes", "No"
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceSettings:
-    """Which model, and Table 9."""
+    """The model's name and the hyperparameters of Table 9."""
 
     model: str
-    form: Form = "encoder"
+    form: ModelForm = "encoder"
     labels: tuple[str, ...] = ()
-    """Empty for a verdict alone: the paper's model without spans."""
+    """Labels to predict, empty for the paper's model without spans, which only gives a verdict."""
     epochs: int = 5
     rate: float = 1e-4
     batch: int = 8
@@ -42,74 +42,78 @@ class SequenceSettings:
     seed: int = 0
 
 
-def error_name(label: str) -> str:
-    """A label as the paper writes it: `char` is `CharE`."""
+def paper_error_name(label: str) -> str:
+    """Return a label as written in the paper: `char` becomes `CharE`."""
     return f"{label.capitalize()}E"
 
 
-def source_text(text: Narrative, at: int) -> str:
-    """What a model reads for one sentence; the context's beginning is what is cut where it is too long."""
-    context = text.text[: text.sentences[at].start].strip()
-    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.sentence_text(at).split())}".strip()
+def model_input_text(text: Narrative, index: int) -> str:
+    """Build the model input for a sentence, with the complete preceding text as context."""
+    context = text.text[: text.sentences[index].start].strip()
+    return f"{' '.join(context.split())} {SEPARATOR} {' '.join(text.sentence_text(index).split())}".strip()
 
 
-def target_text(text: Narrative, at: int, labels: Sequence[str]) -> str:
-    """What a sequence-to-sequence model writes for one sentence.
+def model_target_text(text: Narrative, index: int, labels: Sequence[str]) -> str:
+    """Build the target output of a sequence-to-sequence model for a sentence.
 
-    A scene error has no words after it, since it is about the whole sentence.
+    A scene error has no words, because it concerns the whole sentence.
     """
-    sentence = text.sentences[at]
+    sentence = text.sentences[index]
     spans = [span for span in sentence.spans if not labels or span.label in labels]
     if not spans:
         return COHERENT
     errors = [
-        error_name(span.label)
-        if span.label == WHOLE_SENTENCE
-        else f"{error_name(span.label)} {text.text[span.start : span.end]}"
+        paper_error_name(span.label)
+        if span.label == WHOLE_SENTENCE_LABEL
+        else f"{paper_error_name(span.label)} {text.text[span.start : span.end]}"
         for span in spans
     ]
     return f"{INCOHERENT} {f' {ERROR_SEPARATOR} '.join(dict.fromkeys(errors))}" if labels else INCOHERENT
 
 
-def read_target(output: str, labels: Sequence[str]) -> list[tuple[str, str]]:
-    """The errors in a verdict: pairs of a label and its words; what is no label is ignored."""
-    verdict, _, rest = output.strip().partition(" ")
+def parse_model_output(output: str, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Parse the output of a model into pairs of a label and the marked words. Unknown labels are ignored."""
+    verdict, _, errors = output.strip().partition(" ")
     if verdict.lower() != INCOHERENT.lower():
         return []
-    known = {error_name(label).lower(): label for label in labels}
-    pairs = [part.strip().partition(" ") for part in re.split(re.escape(ERROR_SEPARATOR), rest, flags=re.IGNORECASE)]
+    known = {paper_error_name(label).lower(): label for label in labels}
+    pairs = [part.strip().partition(" ") for part in re.split(re.escape(ERROR_SEPARATOR), errors, flags=re.IGNORECASE)]
     return [(known[name.lower()], words.strip()) for name, _, words in pairs if name.lower() in known]
 
 
 @dataclass(frozen=True)
 class SequenceModel:
-    """A model that was fine-tuned on contexts and sentences."""
+    """A model fine-tuned on contexts and sentences."""
 
     settings: SequenceSettings
     network: Any = field(repr=False)
     tokenizer: Any = field(repr=False)
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
-        """Scores of every text; a sequence-to-sequence model also gives the words that it copies."""
+        """Return the scores of each text.
+
+        A sequence-to-sequence model also returns the positions of the words it copied.
+        """
         score = _generated_scores if self.settings.form == "seq2seq" else _classifier_scores
         self.network.eval()
-        return [score(self, text) if text.sentences else _empty_scores(self.settings) for text in texts]
+        return [
+            score(self, text)
+            if text.sentences
+            else build_sentence_only_scores(np.zeros((0, len(self.settings.labels) + 1)))
+            for text in texts
+        ]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Its weights by name; tensors that a model shares are stored once for each name."""
+        """Return the weights by name. A tensor with several names (tied weights) is stored once per name."""
         return {name: tensor.detach().numpy().copy() for name, tensor in self.network.state_dict().items()}
 
     @classmethod
     def from_state(cls, settings: SequenceSettings, state: Mapping[str, NDArray[Any]]) -> SequenceModel:
-        """A model with stored weights; its shape and vocabulary come from the model of that name."""
+        """Rebuild the model from stored weights, using the architecture and vocabulary of the named model."""
         torch = import_library("torch", NAME)
         tokenizer, network = _load_network(settings)
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
         return cls(settings, network, tokenizer)
-
-
-def _empty_scores(settings: SequenceSettings) -> TextScores:
-    return sentence_only_scores(np.zeros((0, len(settings.labels) + 1)))
 
 
 def _load_network(settings: SequenceSettings) -> tuple[Any, Any]:
@@ -119,14 +123,14 @@ def _load_network(settings: SequenceSettings) -> tuple[Any, Any]:
     return load_pretrained("AutoModelForSequenceClassification", settings.model, NAME, **heads)
 
 
-def fit_sequences(texts: Sequence[Narrative], settings: SequenceSettings) -> SequenceModel:
-    """Fine-tune on every sentence of the texts, as Table 9 says: Adam, linear decay, batches of 8."""
+def fit_sequence_model(texts: Sequence[Narrative], settings: SequenceSettings) -> SequenceModel:
+    """Fine-tune a model on all sentences of the texts, with Adam and linear decay as in Table 9."""
     torch = import_library("torch", NAME)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(settings.seed)
         tokenizer, network = _load_network(settings)
         model = SequenceModel(settings, network, tokenizer)
-        places = [(text, at) for text in texts for at in range(len(text.sentences))]
+        places = [(text, index) for text in texts for index in range(len(text.sentences))]
         rng = np.random.default_rng(settings.seed)
         batches = [
             [places[place] for place in order[begin : begin + settings.batch]]
@@ -137,7 +141,7 @@ def fit_sequences(texts: Sequence[Narrative], settings: SequenceSettings) -> Seq
         decay = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: max(0.0, 1 - step / max(len(batches), 1)))
         network.train()
         for batch in batches:
-            _loss(torch, model, batch).backward()
+            _batch_loss(torch, model, batch).backward()
             optimiser.step()
             decay.step()
             optimiser.zero_grad()
@@ -145,22 +149,22 @@ def fit_sequences(texts: Sequence[Narrative], settings: SequenceSettings) -> Seq
     return model
 
 
-def _loss(torch: Any, model: SequenceModel, batch: Sequence[tuple[Narrative, int]]) -> Any:
+def _batch_loss(torch: Any, model: SequenceModel, batch: Sequence[tuple[Narrative, int]]) -> Any:
     labels = model.settings.labels
-    codes = _encode_sources(model, [source_text(text, at) for text, at in batch])
+    codes = _encode_inputs(model, [model_input_text(text, index) for text, index in batch])
     if model.settings.form == "encoder":
-        truth = np.stack([text.targets(labels)[at] for text, at in batch]).astype(np.float32)
+        truth = np.stack([text.target_matrix(labels)[index] for text, index in batch]).astype(np.float32)
         return model.network(**codes, labels=torch.from_numpy(truth)).loss
     targets = model.tokenizer(
-        [target_text(text, at, labels) for text, at in batch], truncation=True, max_length=model.settings.output,
-        padding=True, return_tensors="pt",
+        [model_target_text(text, index, labels) for text, index in batch], truncation=True,
+        max_length=model.settings.output, padding=True, return_tensors="pt",
     )  # fmt: skip
     right = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, -100)
     return model.network(**codes, labels=right).loss
 
 
-def _encode_sources(model: SequenceModel, sources: Sequence[str]) -> Any:
-    """Token ids; a source that is too long loses its beginning, never its sentence."""
+def _encode_inputs(model: SequenceModel, sources: Sequence[str]) -> Any:
+    """Tokenise inputs, truncating long ones at the start so that the sentence is kept."""
     model.tokenizer.truncation_side = "left"
     most = min(model.settings.length, model.tokenizer.model_max_length)
     codes = model.tokenizer(list(sources), truncation=True, max_length=most, padding=True, return_tensors="pt")
@@ -173,9 +177,9 @@ def _classifier_scores(model: SequenceModel, text: Narrative) -> TextScores:
     with torch.inference_mode():
         for begin in range(0, len(text.sentences), model.settings.batch):
             places = range(begin, min(begin + model.settings.batch, len(text.sentences)))
-            codes = _encode_sources(model, [source_text(text, at) for at in places])
+            codes = _encode_inputs(model, [model_input_text(text, index) for index in places])
             rows.append(torch.sigmoid(model.network(**codes).logits.double()).numpy())
-    return sentence_only_scores(np.concatenate(rows))
+    return build_sentence_only_scores(np.concatenate(rows))
 
 
 def _generated_scores(model: SequenceModel, text: Narrative) -> TextScores:
@@ -184,36 +188,25 @@ def _generated_scores(model: SequenceModel, text: Narrative) -> TextScores:
     yes = model.tokenizer(COHERENT, add_special_tokens=False)["input_ids"][0]
     labels = model.settings.labels
     chances = np.zeros((len(text.sentences), len(labels) + 1))
-    tokens: list[tuple[int, int, int]] = []
+    offsets = word_offsets(text.text)
+    tokens = np.zeros((len(offsets), len(labels)))
     with torch.inference_mode():
-        for at in range(len(text.sentences)):
-            made = model.network.generate(
-                **_encode_sources(model, [source_text(text, at)]), max_new_tokens=model.settings.output,
+        for index in range(len(text.sentences)):
+            output = model.network.generate(
+                **_encode_inputs(model, [model_input_text(text, index)]), max_new_tokens=model.settings.output,
                 do_sample=False,
                 output_scores=True, return_dict_in_generate=True,
             )  # fmt: skip
-            first = torch.log_softmax(made.scores[0][0].double(), dim=-1)
+            first = torch.log_softmax(output.scores[0][0].double(), dim=-1)
             chance = float(torch.sigmoid(first[no] - first[yes]))
-            chances[at, -1] = chance
-            errors = read_target(model.tokenizer.decode(made.sequences[0], skip_special_tokens=True), labels)
+            chances[index, -1] = chance
+            errors = parse_model_output(model.tokenizer.decode(output.sequences[0], skip_special_tokens=True), labels)
             for label, words in errors:
-                chances[at, labels.index(label)] = chance
-                tokens += _locate_words(text, at, words, labels.index(label))
-    return _scores_with_tokens(text, chances, tokens, len(labels))
-
-
-def _locate_words(text: Narrative, at: int, words: str, column: int) -> list[tuple[int, int, int]]:
-    """Where the words that a model copied stand in the sentence; nothing where it made them up."""
-    sentence = text.sentences[at]
-    place = text.sentence_text(at).find(words) if words else -1
-    return [(sentence.start + place, sentence.start + place + len(words), column)] if place >= 0 else []
-
-
-def _scores_with_tokens(
-    text: Narrative, chances: Floats, spans: Sequence[tuple[int, int, int]], labels: int
-) -> TextScores:
-    offsets = tokenised(text.text)
-    tokens = np.zeros((len(offsets), labels))
-    for start, end, column in spans:
-        tokens[(offsets[:, 0] < end) & (offsets[:, 1] > start), column] = 1.0
+                column = labels.index(label)
+                chances[index, column] = chance
+                # The model may output words that do not occur in the sentence.
+                offset = text.sentence_text(index).find(words) if words else -1
+                if offset >= 0:
+                    start = text.sentences[index].start + offset
+                    tokens[(offsets[:, 0] < start + len(words)) & (offsets[:, 1] > start), column] = 1.0
     return TextScores(chances, tokens, offsets)

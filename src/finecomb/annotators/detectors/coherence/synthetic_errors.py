@@ -1,8 +1,8 @@
-"""Incoherent examples made from coherent texts (SNaC, section 5.1, Figure 6): a sentence in a context that was damaged.
+"""Synthetic incoherent examples, created by damaging the context of a sentence (SNaC, section 5.1, Figure 6).
 
-By coreference removal, the sentence that first mentions somebody is taken out of the context of the second mention. By
-next-sentence replacement, a later sentence of the same text stands where the next one belongs. Each example of either
-kind comes with its coherent twin, so that both are equally many (appendix C.1).
+Coreference removal deletes the sentence of a person's first mention from the context of the second mention.
+Next-sentence replacement uses a later sentence of the text in place of the next one. Each damaged example has a
+coherent counterpart, so both classes are equally frequent (appendix C.1).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from finecomb.annotators.coreference.resolver import resolve_coreference
 from finecomb.annotators.detectors.coherence.narrative import MarkedSpan, Narrative, NarrativeSentence
 
 NegativeKind = Literal["coreference", "next-sentence"]
-DAMAGED = "damaged"
-"""The label that a made-up incoherent sentence carries."""
+DAMAGED_LABEL = "damaged"
+"""The label of a damaged example."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticExample:
-    """A context and the sentence after it, as places of sentences in a text."""
+    """A context and the following sentence, as sentence indices of a text."""
 
     context: tuple[int, ...]
     sentence: int
     coherent: bool
 
 
-def coreference_removals(text: Narrative) -> Iterator[SyntheticExample]:
-    """For every person mentioned in two sentences: the second without the first, and with it."""
+def coreference_removal_examples(text: Narrative) -> Iterator[SyntheticExample]:
+    """Yield the sentence of each person's second mention, with and without the first mention in its context."""
     starts = np.array([sentence.start for sentence in text.sentences])
     for chain in resolve_coreference(text.text):
         places = sorted({int(np.searchsorted(starts, start, side="right")) - 1 for start, _ in chain})
@@ -40,47 +40,49 @@ def coreference_removals(text: Narrative) -> Iterator[SyntheticExample]:
         first, second = places[:2]
         before = tuple(range(second))
         yield SyntheticExample(before, second, True)
-        yield SyntheticExample(tuple(at for at in before if at != first), second, False)
+        yield SyntheticExample(tuple(index for index in before if index != first), second, False)
 
 
-def next_sentence_replacements(text: Narrative, rng: np.random.Generator) -> Iterator[SyntheticExample]:
-    """For every sentence but the last two: what follows it, and a later sentence in place of that."""
+def next_sentence_replacement_examples(text: Narrative, rng: np.random.Generator) -> Iterator[SyntheticExample]:
+    """Yield two continuations of each sentence except the last two: the next sentence, and a random later one."""
     count = len(text.sentences)
-    for at in range(count - 2):
-        context = tuple(range(at + 1))
-        yield SyntheticExample(context, at + 1, True)
-        yield SyntheticExample(context, int(rng.integers(at + 2, count)), False)
+    for index in range(count - 2):
+        context = tuple(range(index + 1))
+        yield SyntheticExample(context, index + 1, True)
+        yield SyntheticExample(context, int(rng.integers(index + 2, count)), False)
 
 
-def synthetic_examples(
+def build_synthetic_examples(
     texts: Iterable[Narrative], negatives: NegativeKind, rng: np.random.Generator
 ) -> list[tuple[Narrative, SyntheticExample]]:
-    """The examples of all texts with the text that each is from."""
+    """Build the examples of all texts, each with its source text."""
     return [
         (text, example)
         for text in texts
         for example in (
-            coreference_removals(text) if negatives == "coreference" else next_sentence_replacements(text, rng)
+            coreference_removal_examples(text)
+            if negatives == "coreference"
+            else next_sentence_replacement_examples(text, rng)
         )
     ]
 
 
-def example_text(text: Narrative, example: SyntheticExample, max_context: int = 12) -> Narrative:
-    """A short text that ends with the example's sentence, after at most so many sentences of its context.
+def build_example_narrative(text: Narrative, example: SyntheticExample, max_context: int = 12) -> Narrative:
+    """Build a short text that ends with the example's sentence, after at most `max_context` sentences of context.
 
-    Only the last sentence is an example; it is marked as `damaged` where it is one.
+    Only the last sentence is an example. It is marked as `damaged` if it is incoherent.
     """
     pieces: list[str] = []
     rows: list[NarrativeSentence] = []
-    at = 0
+    offset = 0
     places = [*example.context[-max_context:], example.sentence]
     for number, place in enumerate(places):
         words = text.sentence_text(place)
         opens = not number or text.sentences[place].opens
-        rows.append(NarrativeSentence(at, at + len(words), text.sentences[place].segment, opens))
+        rows.append(NarrativeSentence(offset, offset + len(words), text.sentences[place].segment, opens))
         pieces.append(words)
-        at += len(words) + 1
+        offset += len(words) + 1
     if not example.coherent:
         last = rows[-1]
-        rows[-1] = replace(last, spans=(MarkedSpan(last.start, last.end, DAMAGED),))
+        rows[-1] = replace(last, spans=(MarkedSpan(last.start, last.end, DAMAGED_LABEL),))
     return Narrative(f"{text.id}/{example.sentence}", " ".join(pieces), tuple(rows), text.group)

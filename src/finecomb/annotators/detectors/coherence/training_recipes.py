@@ -1,4 +1,4 @@
-"""How each of SNaC's detectors is fitted: what is prepared once for all texts, and what each split learns."""
+"""Training recipes of the SNaC detectors, which prepare all texts once and then fit each split."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from finecomb.annotators.detectors.coherence import sentence_verdicts
 from finecomb.annotators.detectors.coherence.embedded_detector import (
     CoherenceModel,
     CoherenceSettings,
-    fit_coherence,
+    fit_coherence_model,
     prepare_texts,
 )
 from finecomb.annotators.detectors.coherence.features import sentence_features
 from finecomb.annotators.detectors.coherence.grammar_parse import ParsedSentence, parse_narratives
-from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR, Narrative, TextSplit, build_narrative
+from finecomb.annotators.detectors.coherence.narrative import ANY_ERROR_LABEL, Narrative, TextSplit, build_narrative
 from finecomb.annotators.detectors.coherence.options import (
     NO_MODEL,
     CoherenceOptions,
@@ -28,51 +28,51 @@ from finecomb.annotators.detectors.coherence.options import (
     SurprisalOptions,
     SyntheticOptions,
 )
-from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, best_threshold
-from finecomb.annotators.detectors.coherence.sequences import SequenceModel, SequenceSettings, fit_sequences
+from finecomb.annotators.detectors.coherence.sentence_scores import Floats, TextScores, best_f1_threshold
+from finecomb.annotators.detectors.coherence.sequences import SequenceModel, SequenceSettings, fit_sequence_model
 from finecomb.annotators.detectors.coherence.surprisal import SurprisalScorer
 from finecomb.annotators.detectors.coherence.tagger import TaggerSettings
 from finecomb.annotators.detectors.model_folder import DetectorCard, StoredModel
 from finecomb.annotators.model_loading import load_pretrained
 from finecomb.core.errors import param
 from finecomb.core.records import Document
-from finecomb.core.text_hash import text_hash
+from finecomb.core.text_hash import hash_text
 
 
 class StorableScorer(typing.Protocol):
-    """A fitted scorer of sentences that can be stored."""
+    """A fitted sentence model that can be stored."""
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
-        """Scores of every text."""
+        """Return the scores of each text."""
         ...
 
     def to_stored(self, card: DetectorCard) -> StoredModel:
-        """For a folder."""
+        """Convert the model to its stored form."""
         ...
 
 
 @dataclass(frozen=True)
 class FittedScorer:
-    """What one split gives."""
+    """A model fitted to one split."""
 
     scorer: StorableScorer
     thresholds: Mapping[str, float]
     scores: list[TextScores]
-    """Of the split's test texts."""
+    """Scores of the test texts."""
 
 
 class Recipe(typing.Protocol):
-    """One way of fitting; `labels` is empty for a detector that only says whether a sentence is coherent."""
+    """A training method. `labels` is empty for detectors that only judge whether a sentence is coherent."""
 
     labels: tuple[str, ...]
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """Fit on the split's training and dev texts and score its test texts."""
+        """Fit a model to the training and dev texts of a split, and score its test texts."""
         ...
 
 
-class CoherenceRecipe:
-    """The embedded default."""
+class CoherenceTrainer:
+    """Training of the default coherence detector."""
 
     def __init__(self, texts: Sequence[Narrative], options: CoherenceOptions, labels: Sequence[str]) -> None:
         self.labels = tuple(labels) if options.spans else ()
@@ -86,19 +86,18 @@ class CoherenceRecipe:
             options.segments,
         )
         if self.settings.tagger:
-            load_pretrained(
-                "AutoModel", options.encoder, "coherence"
-            )  # one that is missing is said before the long work
+            # A missing model is reported before the slow preparation.
+            load_pretrained("AutoModel", options.encoder, "coherence")
         self.texts = prepare_texts(list(texts), surprisal)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """Trees and encoder, their mixture, thresholds."""
-        model: CoherenceModel = fit_coherence(self.texts, split, self.settings)
+        """Fit trees, encoder, mixture and thresholds to a split."""
+        model: CoherenceModel = fit_coherence_model(self.texts, split, self.settings)
         return FittedScorer(model, model.thresholds, model.score_prepared([self.texts[index] for index in split.test]))
 
 
-class SurprisalRecipe:
-    """A causal language model and a threshold."""
+class SurprisalTrainer:
+    """Training of the surprisal detector."""
 
     labels: tuple[str, ...] = ()
 
@@ -107,7 +106,7 @@ class SurprisalRecipe:
         self.nats = SurprisalScorer.from_pretrained(options.model)(self.texts)
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """The threshold."""
+        """Fit the threshold to a split."""
         dev, test = ([self.texts[index] for index in part] for part in (split.dev, split.test))
         nats = [self.nats[index] for index in split.dev]
         model = sentence_verdicts.fit_surprisal(self.options.model, self.options.per == "sentence", dev, nats)
@@ -118,8 +117,8 @@ class SurprisalRecipe:
         )
 
 
-class EntityGridRecipe:
-    """Role transitions of coherent texts and a threshold."""
+class EntityGridTrainer:
+    """Training of the entity grid detector."""
 
     labels: tuple[str, ...] = ()
 
@@ -128,7 +127,7 @@ class EntityGridRecipe:
         self.parses = list(parse_narratives(self.texts, "entity-grid"))
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """Transitions and the threshold."""
+        """Fit role transitions and the threshold to a split."""
         _, real = self.real.select_for_split(split, self.parses)
         dev, parses = [self.texts[index] for index in split.dev], [self.parses[index] for index in split.dev]
         model = sentence_verdicts.fit_entity_grid_model(real, dev, parses)
@@ -137,8 +136,8 @@ class EntityGridRecipe:
         )
 
 
-class SyntheticRecipe:
-    """A classifier of made-up errors and a threshold."""
+class SyntheticTrainer:
+    """Training of the synthetic error detector."""
 
     labels: tuple[str, ...] = ()
 
@@ -148,7 +147,7 @@ class SyntheticRecipe:
         self.features = [sentence_features(text, rows) for text, rows in zip(self.texts, self.parses, strict=True)]
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """Trees and the threshold."""
+        """Fit trees and the threshold to a split."""
         texts, parses = self.real.select_for_split(split, self.parses)
         rows = sentence_verdicts.build_synthetic_rows(texts, parses, self.options.negatives, self.options.seed)
         dev, features = [self.texts[index] for index in split.dev], [self.features[index] for index in split.dev]
@@ -159,7 +158,7 @@ class SyntheticRecipe:
 
 
 class _CoherentTexts:
-    """Texts that count as coherent: those of `--real` that no test has, else the training texts."""
+    """Texts that count as coherent: those of `--real` that are not test texts; without `--real`, the training texts."""
 
     def __init__(self, real: Sequence[str], texts: Sequence[Narrative]) -> None:
         self.texts = texts
@@ -169,11 +168,12 @@ class _CoherentTexts:
     def select_for_split(
         self, split: TextSplit, parses: Sequence[list[ParsedSentence]]
     ) -> tuple[list[Narrative], list[list[ParsedSentence]]]:
-        """For one split."""
+        """Return the coherent texts of a split with their parses."""
         if not self.real:
             return [self.texts[index] for index in split.train], [parses[index] for index in split.train]
-        tested = {text_hash(self.texts[index].text) for index in split.test}
-        indices = [index for index, text in enumerate(self.real) if text_hash(text.text) not in tested]
+        # A coherent text that is also a test text would leak into training.
+        tested = {hash_text(self.texts[index].text) for index in split.test}
+        indices = [index for index, text in enumerate(self.real) if hash_text(text.text) not in tested]
         return [self.real[index] for index in indices], [self.parses[index] for index in indices]
 
 
@@ -185,24 +185,24 @@ class SequenceScorer:
     thresholds: dict[str, float]
 
     def __call__(self, texts: Sequence[Narrative]) -> list[TextScores]:
-        """Scores of every text."""
+        """Return the scores of each text."""
         return self.model(texts)
 
     def to_stored(self, card: DetectorCard) -> StoredModel:
-        """For a folder."""
+        """Convert the model to its stored form."""
         settings = {name: getattr(self.model.settings, name) for name in SequenceSettings.__dataclass_fields__}
         return StoredModel(card, {**settings, "thresholds": self.thresholds}, weights=self.model.state())
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> SequenceScorer:
-        """From a folder."""
+        """Rebuild the model from its stored form."""
         values: dict[str, Any] = {**stored.settings, "labels": tuple(stored.settings["labels"])}
         thresholds = values.pop("thresholds")
         return cls(SequenceModel.from_state(SequenceSettings(**values), stored.weights), thresholds)
 
 
-class SequenceRecipe:
-    """Any Hugging Face model in the paper's format."""
+class SequenceTrainer:
+    """Fine-tuning of a Hugging Face model in the paper's format."""
 
     def __init__(self, texts: Sequence[Narrative], options: SequenceOptions, labels: Sequence[str]) -> None:
         self.texts = list(texts)
@@ -212,11 +212,13 @@ class SequenceRecipe:
         )
 
     def __call__(self, split: TextSplit) -> FittedScorer:
-        """The model and its thresholds."""
+        """Fit the model and its thresholds to a split."""
         train, dev, test = ([self.texts[index] for index in part] for part in (split.train, split.dev, split.test))
-        model = fit_sequences(train, self.settings)
+        model = fit_sequence_model(train, self.settings)
         chances: Floats = np.concatenate([scores.sentences for scores in model(dev)])
-        truth = np.concatenate([text.targets(self.labels) for text in dev])
-        names = [*self.labels, ANY_ERROR]
-        thresholds = {name: best_threshold(chances[:, column], truth[:, column]) for column, name in enumerate(names)}
+        truth = np.concatenate([text.target_matrix(self.labels) for text in dev])
+        names = [*self.labels, ANY_ERROR_LABEL]
+        thresholds = {
+            name: best_f1_threshold(chances[:, column], truth[:, column]) for column, name in enumerate(names)
+        }
         return FittedScorer(SequenceScorer(model, thresholds), thresholds, model(test))

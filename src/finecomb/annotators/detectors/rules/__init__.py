@@ -1,11 +1,14 @@
-"""Rules that need no training: each marks one kind of slip and says why; docs/detect/rules.md lists them."""
+"""Rule-based detection without training.
+
+Each rule marks one error type and explains the mark; see docs/detect/rules.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from finecomb.annotators.detectors.base import Factory, detector_signature
+from finecomb.annotators.detectors.base import DetectorFactory, detector_signature
 from finecomb.annotators.detectors.rules import (
     currency,
     discourse_rules,
@@ -17,71 +20,70 @@ from finecomb.annotators.detectors.rules import (
 )
 from finecomb.annotators.detectors.rules.rule_finding import Rule, RuleFinding
 from finecomb.core.errors import ParameterError, did_you_mean, param
-from finecomb.core.options import option
+from finecomb.core.options import option_field
 from finecomb.core.protocol import Protocol
 from finecomb.core.records import Annotation, Antecedents, Document, Mark
 from finecomb.core.span import Span
 
 NAME = "rules"
-RULES: dict[str, Rule] = {
+RULES_BY_NAME: dict[str, Rule] = {
     "repetition": repetition.find_repetitions,
     "doubled-words": surface_rules.find_doubled_words,
     "unbalanced": surface_rules.find_unbalanced_signs,
-    "broken-ending": surface_rules.find_broken_ending,
+    "broken-ending": surface_rules.find_unfinished_ending,
     "arithmetic": numbers.find_arithmetic_errors,
-    "conversions": numbers.find_conversion_errors,
+    "conversions": numbers.find_unit_conversion_errors,
     "currency": currency.find_currency_errors,
     "impossible": numbers.find_impossible_values,
     "ages": numbers.find_conflicting_ages,
-    "contradictions": discourse_rules.find_contradictions,
+    "contradictions": discourse_rules.find_contradicting_facts,
     "drift": discourse_rules.find_topic_drift,
     "people": discourse_rules.find_unintroduced_people,
     "definite": discourse_rules.find_unintroduced_definites,
     "grammar": package_rules.find_grammar_errors,
     "grammar-tagger": grammar_tagger.find_tagger_edits,
-    "meaning": package_rules.find_paraphrases,
+    "meaning": package_rules.find_paraphrased_sentences,
 }
-"""Every rule by name: a new one is a function of a document and one more row here."""
+"""All rules by name. To add a rule, write a function of a document and list it here."""
 OPT_IN_RULES = ("people", "definite", "grammar", "grammar-tagger", "meaning")
-"""Rules that run only when they are named: they need a package, or are wrong too often for more than a hint."""
+"""Rules that run only on request, because they need a package or have low precision."""
 LOADERS_BY_RULE: dict[str, Callable[[], object]] = {
-    "grammar": package_rules.load_linter,
+    "grammar": package_rules.load_harper_linter,
     "grammar-tagger": grammar_tagger.load_edit_tagger,
-    "meaning": package_rules.load_encoder,
+    "meaning": package_rules.load_sentence_encoder,
 }
-"""What a rule loads before the first text, so that a package or model that is missing is no text's fault."""
+"""Functions called before the first text, so that a missing package or model is not attributed to a text."""
 
-DEFAULT_RULES = tuple(name for name in RULES if name not in OPT_IN_RULES)
+DEFAULT_RULES = tuple(name for name in RULES_BY_NAME if name not in OPT_IN_RULES)
 
 
 @dataclass(frozen=True, slots=True)
 class RulesOptions:
-    """Options of the rules."""
+    """Options of the rule detector."""
 
-    rules: tuple[str, ...] = option(
-        (), "Only these rules, with commas; all but those on request without it.", commas=True
-    )
+    rules: tuple[str, ...] = option_field((), commas=True)
 
     def __post_init__(self) -> None:
         for name in self.rules:
-            if name not in RULES:
+            if name not in RULES_BY_NAME:
                 raise ParameterError(
-                    f"{param('rules')}: no rule is called {name!r}{did_you_mean(name, RULES)}", parameter="rules"
+                    f"{param('rules')}: unknown rule {name!r}{did_you_mean(name, RULES_BY_NAME)}",
+                    parameter="rules",
                 )
 
 
 class RuleDetector:
-    """Applies rules to a text; a mark says which rule made it and why."""
+    """A detector that applies rules. Each mark records its rule and the reason."""
 
     def __init__(self, protocol: Protocol, options: RulesOptions) -> None:
         self.protocol = protocol
-        self.rules = {name: RULES[name] for name in options.rules or DEFAULT_RULES}
+        self.rules = {name: RULES_BY_NAME[name] for name in options.rules or DEFAULT_RULES}
         for name in self.rules.keys() & LOADERS_BY_RULE.keys():
             LOADERS_BY_RULE[name]()
         self.signature = detector_signature(NAME, protocol, RulesOptions(tuple(self.rules)))
 
     def __call__(self, document: Document) -> Annotation:
-        """The hints of all rules in text order; those whose label the protocol lacks are left out."""
+        """Annotate a document with the findings of all rules whose label the protocol has, in text order."""
         hints = [
             (hint, name)
             for name, rule in self.rules.items()
@@ -89,7 +91,7 @@ class RuleDetector:
             if self.protocol.has_label(hint.label)
         ]
         hints.sort(key=lambda entry: (entry[0].start, entry[0].end, entry[1]))
-        marks = tuple(_mark(document, number, *entry) for number, entry in enumerate(hints, 1))
+        marks = tuple(_build_mark(document, number, *entry) for number, entry in enumerate(hints, 1))
         return Annotation(
             id=f"{document.id}/{NAME}",
             document=document.id,
@@ -100,7 +102,7 @@ class RuleDetector:
         )
 
 
-def _mark(document: Document, number: int, hint: RuleFinding, rule: str) -> Mark:
+def _build_mark(document: Document, number: int, hint: RuleFinding, rule: str) -> Mark:
     before = hint.antecedent
     return Mark(
         id=f"{document.id}/{NAME}/{number}",
@@ -113,9 +115,9 @@ def _mark(document: Document, number: int, hint: RuleFinding, rule: str) -> Mark
     )
 
 
-RULE_DETECTOR = Factory(
+RULE_DETECTOR = DetectorFactory(
     name=NAME,
-    title="repetition, doubled words, signs that do not close, numbers that cannot be; each mark says why",
+    title="repetition, doubled words, unbalanced quotes and brackets, impossible numbers, each with an explanation",
     needs="a text",
     protocol="scarecrow",
     kind="detector",

@@ -1,4 +1,4 @@
-"""Slips between sentences: people nobody introduced, `the stranger` out of nowhere, facts told in two ways."""
+"""Rules across sentences: people who were not introduced, contradicting facts, and topic drift."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 
 _PERSON_NOUNS = (
     "man|woman|boy|girl|stranger|officer|doctor|nurse|soldier|captain|detective|killer|murderer|thief|driver|priest|"
@@ -25,12 +25,12 @@ _INTRODUCING_WORD = re.compile(
     r"Inspector|Officer|Father|Professor|brother|sister|friend|wife|husband|son|daughter|father|mother|boss|partner|"
     r"agent|cousin|uncle|aunt|girlfriend|boyfriend|lawyer|doctor|teacher|and)\.?,?\s+)$"
 )
-_FACT = re.compile(
+_FACT_PATTERN = re.compile(
     r"\b(?P<name>[A-Z]\w+(?:\s[A-Z]\w+)?)\s(?P<fact>was born (?:in|on)|died (?:in|on)|was founded in|was built in|"
     r"was established in|opened in|has a population of|had a population of|married in|was elected in)\s"
     r"(?P<value>(?:[A-Z][a-z]+\s\d{1,2},\s)?\d[\d,]*)"
 )
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_WORD_PATTERN = re.compile(r"[^\W\d_]{4,}")
 _STOP_WORDS = frozenset(
     "about after again against also another because been before being between both came come could does down each even "
     "every first from have having here into just know like made make many more most much must never only other over "
@@ -39,16 +39,16 @@ _STOP_WORDS = frozenset(
     "years your".split()
 )
 MIN_DRIFT_SENTENCES = 5
-"""So many sentences to the end without a word of the prompt are another subject."""
+"""Minimum number of final sentences that share no word with the prompt to count as topic drift."""
 
 
 def find_unintroduced_people(document: Document) -> Iterator[RuleFinding]:
-    """A name that does something at its first mention, without a word about who that is."""
-    text, seen = document.text, set(re.findall(r"[A-Z]\w+", " ".join(document.context.values())))
-    first_end = next((end for _, end in sentences(text).tolist()), 0)
+    """Find people who act at their first mention without having been introduced."""
+    text, known_words = document.text, set(re.findall(r"[A-Z]\w+", " ".join(document.context.values())))
+    first_end = next((end for _, end in sentence_offsets(text).tolist()), 0)
     for match in re.finditer(r"\b(?P<name>[A-Z][a-z]+)(?:\s[A-Z][a-z]+)*", text):
         words = match[0].split()
-        known, seen = seen & set(words), seen | set(words)
+        known, known_words = known_words & set(words), known_words | set(words)
         before = text[max(0, match.start() - 40) : match.start()]
         opens = not before.strip() or before.rstrip()[-1] in '.!?”"'
         if (
@@ -60,7 +60,7 @@ def find_unintroduced_people(document: Document) -> Iterator[RuleFinding]:
         ):
             continue
         if _FOLLOWING_VERB.match(text[match.end() : match.end() + 12]):
-            yield RuleFinding(*match.span(), "incoherent", f"Nothing was said before of who {match[0]} is.")
+            yield RuleFinding(*match.span(), "incoherent", f"{match[0]} has not been introduced.")
 
 
 _SENTENCE_OPENERS = frozenset(
@@ -71,7 +71,7 @@ _SENTENCE_OPENERS = frozenset(
 
 
 def find_unintroduced_definites(document: Document) -> Iterator[RuleFinding]:
-    """`the stranger`, `the officer`: somebody told about as if known, of whom no earlier word speaks."""
+    """Find definite descriptions such as `the stranger` for people who were not mentioned before."""
     earlier = " ".join(document.context.values())
     first: dict[str, int] = {}
     for match in _DEFINITE_PERSON.finditer(document.text):
@@ -81,30 +81,30 @@ def find_unintroduced_definites(document: Document) -> Iterator[RuleFinding]:
             in_text = mention.search(document.text)
             first[who] = -1 if mention.search(earlier) or in_text is None else in_text.start()
         if match.start("who") == first[who]:
-            yield RuleFinding(*match.span(), "incoherent", f"No {match['who']} was told about before.")
+            yield RuleFinding(*match.span(), "incoherent", f"No {match['who']} has been mentioned before.")
 
 
-def find_contradictions(document: Document) -> Iterator[RuleFinding]:
-    """One fact of one name with two numbers or dates: `was born in 1934`, later `was born in 1936`."""
+def find_contradicting_facts(document: Document) -> Iterator[RuleFinding]:
+    """Find facts stated with two different numbers or dates, such as `was born in 1934` and `was born in 1936`."""
     first: dict[tuple[str, str], re.Match[str]] = {}
-    for match in _FACT.finditer(document.text):
+    for match in _FACT_PATTERN.finditer(document.text):
         before = first.setdefault((match["name"], match["fact"]), match)
         if before["value"] != match["value"]:
-            reason = f"Before, {match['name']} {match['fact']} {before['value']}."
+            reason = f"Earlier in the text, {match['name']} {match['fact']} {before['value']}."
             yield RuleFinding(*match.span("value"), "self-contradiction", reason, before.span("value"))
 
 
 def find_topic_drift(document: Document) -> Iterator[RuleFinding]:
-    """The sentence from which on no word of the prompt comes again, where at least five follow to the end."""
+    """Find the first of the final sentences that share no word with the prompt, if there are at least five of them."""
     wanted = _content_stems(document.context.get("prompt", ""))
-    parts = [(start, end) for start, end in sentences(document.text).tolist()]
+    parts = [(start, end) for start, end in sentence_offsets(document.text).tolist()]
     about = [number for number, (start, end) in enumerate(parts) if wanted & _content_stems(document.text[start:end])]
     first = about[-1] + 1 if about else 0
     if wanted and len(parts) - first >= MIN_DRIFT_SENTENCES:
-        reason = f"From here on, for {len(parts) - first} sentences, no word of the prompt comes again."
+        reason = f"No word of the prompt occurs in the last {len(parts) - first} sentences."
         yield RuleFinding(*parts[first], "off-prompt", reason)
 
 
 def _content_stems(text: str) -> set[str]:
-    """Words of some length without their endings, so that `lions` is `lion`."""
-    return {word[:5] for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS}
+    """Return the first five letters of each content word, so that `lions` matches `lion`."""
+    return {word[:5] for word in _WORD_PATTERN.findall(text.casefold()) if word not in _STOP_WORDS}

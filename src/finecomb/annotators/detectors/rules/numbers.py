@@ -1,4 +1,4 @@
-"""Numbers that cannot be: sums and conversions that do not come out, dates and times that do not exist, two ages."""
+"""Rules for numbers: wrong arithmetic and conversions, impossible dates, times and percentages, conflicting ages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
 
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
-_SUM = re.compile(
+_ARITHMETIC_PATTERN = re.compile(
     rf"(?P<a>{_NUMBER})\s*(?P<sign>plus|minus|times|\+|−|-|×|x|\*|divided by|/|÷)\s*(?P<b>{_NUMBER})\s*"
     rf"(?:=|is|are|equals|makes|gives)\s*(?P<c>{_NUMBER})(?!\d|[.,]\d|\s*(?:%|percent|per))"
 )
@@ -48,22 +48,28 @@ _SPELLINGS_BY_UNIT = {
 }  # fmt: skip
 _UNIT_BY_SPELLING = {name.casefold(): unit for unit, names in _SPELLINGS_BY_UNIT.items() for name in names.split("|")}
 _ANY_UNIT = "|".join(sorted((re.escape(name) for name in _UNIT_BY_SPELLING), key=len, reverse=True))
-_CONVERSION = re.compile(
+_CONVERSION_PATTERN = re.compile(
     rf"(?P<a>{_NUMBER})[\s-]?(?P<from>{_ANY_UNIT})\s*\(\s*(?:about |around |or |roughly |approximately |~)*"
     rf"(?P<b>{_NUMBER})[\s-]?(?P<to>{_ANY_UNIT})\s*\)",
     re.IGNORECASE,
 )
-_TOLERANCE = 0.1  # people round, and round again
+_CONVERSION_TOLERANCE = 0.1  # relative; amounts are often rounded twice
 _MONTHS = [name for name in calendar.month_name if name]
-_DATE = re.compile(rf"\b(?P<month>{'|'.join(_MONTHS)})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!,?\s*\d{{1,2}}:)")
-_DAY_FIRST = re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{'|'.join(_MONTHS)})\b")
-_CLOCK = re.compile(
+_MONTH_FIRST_DATE_PATTERN = re.compile(
+    rf"\b(?P<month>{'|'.join(_MONTHS)})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!,?\s*\d{{1,2}}:)"
+)
+_DAY_FIRST_DATE_PATTERN = re.compile(
+    rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{'|'.join(_MONTHS)})\b"
+)
+_CLOCK_TIME_PATTERN = re.compile(
     r"(?<![\d:])(?P<hour>\d{1,2}):(?P<minute>\d{2})\s*(?P<half>a\.?m\.?|p\.?m\.?|o’clock)", re.IGNORECASE
 )
-_SHARE = re.compile(
+_PERCENT_OF_PATTERN = re.compile(
     rf"(?P<share>{_NUMBER})\s*(?:%|percent|per cent)\s+of\s+(?:all|the|its|their|our|people|adults|voters)\b"
 )
-_AGE = re.compile(r"\b(?P<name>[A-Z]\w+(?:\s[A-Z]\w+)?),\s(?:who is\s|aged\s)?(?P<age>\d{1,3})(?:,|\syears old)")
+_AGE_PATTERN = re.compile(
+    r"\b(?P<name>[A-Z]\w+(?:\s[A-Z]\w+)?),\s(?:who is\s|aged\s)?(?P<age>\d{1,3})(?:,|\syears old)"
+)
 
 
 def _parse_number(text: str) -> float:
@@ -71,55 +77,50 @@ def _parse_number(text: str) -> float:
 
 
 def find_arithmetic_errors(document: Document) -> Iterator[RuleFinding]:
-    """`12 plus 9 is 22`: sums, differences, products and quotients that do not come out."""
-    for match in _SUM.finditer(document.text):
+    """Find wrong sums, differences, products and quotients, such as `12 plus 9 is 22`."""
+    for match in _ARITHMETIC_PATTERN.finditer(document.text):
         sign = _OPERATION_BY_SIGN.get(match["sign"], match["sign"])
-        right, stated = (
-            _OPERATIONS[sign](_parse_number(match["a"]), _parse_number(match["b"])),
-            _parse_number(match["c"]),
-        )
-        if right == right and abs(right - stated) > max(0.01 * abs(right), 0.5 * 10 ** -_decimal_count(match["c"])):
+        right = _OPERATIONS[sign](_parse_number(match["a"]), _parse_number(match["b"]))
+        rounding = 0.5 * 10 ** -len(match["c"].partition(".")[2])
+        # Division by zero gives NaN, which is never greater.
+        if abs(right - _parse_number(match["c"])) > max(0.01 * abs(right), rounding):
             reason = f"{match['a']} {sign} {match['b']} is {right:g}, not {match['c']}."
             yield RuleFinding(*match.span("c"), "bad-math", reason)
 
 
-def _decimal_count(text: str) -> int:
-    return len(text.partition(".")[2])
-
-
-def find_conversion_errors(document: Document) -> Iterator[RuleFinding]:
-    """`5 miles (20 km)`: a second unit in brackets that is not the first."""
-    for match in _CONVERSION.finditer(document.text):
+def find_unit_conversion_errors(document: Document) -> Iterator[RuleFinding]:
+    """Find wrong unit conversions in brackets, such as `5 miles (20 km)`."""
+    for match in _CONVERSION_PATTERN.finditer(document.text):
         units = _UNIT_BY_SPELLING[match["from"].casefold()], _UNIT_BY_SPELLING[match["to"].casefold()]
         if units not in _UNIT_CONVERSIONS:
             continue
         right, stated = _UNIT_CONVERSIONS[units](_parse_number(match["a"])), _parse_number(match["b"])
-        if abs(right - stated) > max(_TOLERANCE * abs(right), 1.0):
+        if abs(right - stated) > max(_CONVERSION_TOLERANCE * abs(right), 1.0):
             reason = f"{match['a']} {match['from']} is about {right:.1f} {match['to']}, not {match['b']}."
             yield RuleFinding(*match.span("b"), "bad-math", reason)
 
 
 def find_impossible_values(document: Document) -> Iterator[RuleFinding]:
-    """Days and times that no calendar or clock has, and shares of a whole beyond 100%."""
-    for pattern in (_DATE, _DAY_FIRST):
+    """Find dates and times that do not exist, and percentages of a whole above 100%."""
+    for pattern in (_MONTH_FIRST_DATE_PATTERN, _DAY_FIRST_DATE_PATTERN):
         for match in pattern.finditer(document.text):
-            longest = max(calendar.monthrange(2024, _MONTHS.index(match["month"]) + 1)[1], 0)
+            longest = calendar.monthrange(2024, _MONTHS.index(match["month"]) + 1)[1]  # 2024 was a leap year
             if not 1 <= int(match["day"]) <= longest:
-                reason = f"{match['month']} has {longest} days at most."
+                reason = f"{match['month']} has at most {longest} days."
                 yield RuleFinding(*match.span(), "encyclopedic", reason)
-    for match in _CLOCK.finditer(document.text):
+    for match in _CLOCK_TIME_PATTERN.finditer(document.text):
         if int(match["hour"]) > 12 or int(match["minute"]) > 59:
-            yield RuleFinding(*match.span(), "bad-math", "No clock shows this time.")
-    for match in _SHARE.finditer(document.text):
+            yield RuleFinding(*match.span(), "bad-math", "This time does not exist.")
+    for match in _PERCENT_OF_PATTERN.finditer(document.text):
         if _parse_number(match["share"]) > 100:
-            yield RuleFinding(*match.span("share"), "bad-math", "A part of a whole is never more than 100%.")
+            yield RuleFinding(*match.span("share"), "bad-math", "A percentage of a whole cannot exceed 100%.")
 
 
 def find_conflicting_ages(document: Document) -> Iterator[RuleFinding]:
-    """One person with two ages."""
+    """Find people with two different ages."""
     first: dict[str, re.Match[str]] = {}
-    for match in _AGE.finditer(document.text):
+    for match in _AGE_PATTERN.finditer(document.text):
         before = first.setdefault(match["name"], match)
         if before["age"] != match["age"]:
-            reason = f"{match['name']} was {before['age']} before."
+            reason = f"Earlier in the text, {match['name']} is {before['age']}."
             yield RuleFinding(*match.span("age"), "self-contradiction", reason, before.span("age"))

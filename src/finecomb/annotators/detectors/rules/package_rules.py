@@ -1,4 +1,4 @@
-"""Rules that need a package: grammar by Harper, and sentences that mean the same by a sentence encoder."""
+"""Rules that require a package: grammar errors with Harper, and paraphrased sentences with a sentence encoder."""
 
 from __future__ import annotations
 
@@ -13,51 +13,52 @@ from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.annotators.model_loading import DEFAULT_ENCODER, has_library, import_library, load_pretrained
 from finecomb.core.errors import FinecombError
 from finecomb.core.records import Document
-from finecomb.core.sentences import sentences
+from finecomb.core.sentences import sentence_offsets
 
 MIN_COSINE = 0.85
-"""Cosine of two sentences from which on they say the same."""
-_MIN_WORDS = 5
-_LINT_KINDS = {"Agreement", "Grammar"}  # the others are style, spelling of names, and spaces
+"""Minimum cosine similarity of two sentences to count as paraphrases."""
+_MIN_SENTENCE_WORDS = 5
+_LINT_KINDS = {"Agreement", "Grammar"}  # other kinds concern style, spelling of names, and spacing
 
 
 def find_grammar_errors(document: Document) -> Iterator[RuleFinding]:
-    """What Harper (package harper-py) finds wrong in grammar and agreement, with its own reason."""
-    for lint in load_linter().lint(document.text):
+    """Find grammar and agreement errors with Harper (package harper-py), with Harper's explanations."""
+    for lint in load_harper_linter().lint(document.text):
         if lint.lint_kind in _LINT_KINDS:
             yield RuleFinding(lint.span.start, lint.span.end, "grammar-usage", lint.message)
 
 
 @functools.cache
-def load_linter() -> Any:
-    """Harper's linter; an error with the command where it is missing."""
+def load_harper_linter() -> Any:
+    """Load Harper's linter, or raise an error with the install command."""
     if not has_library("harper"):
-        raise FinecombError("rule grammar: needs the package harper-py; pip install harper-py")
+        raise FinecombError("rule 'grammar' requires the package harper-py; run `pip install harper-py`")
     return import_library("harper", "rule grammar").Linter()
 
 
-def find_paraphrases(document: Document) -> Iterator[RuleFinding]:
-    """A sentence that means nearly the same as an earlier one, by the cosine of their vectors."""
-    parts = [(start, end) for start, end in sentences(document.text).tolist()]
-    parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _MIN_WORDS]
+def find_paraphrased_sentences(document: Document) -> Iterator[RuleFinding]:
+    """Find sentences whose vector is nearly identical to that of an earlier sentence."""
+    parts = [(start, end) for start, end in sentence_offsets(document.text).tolist()]
+    parts = [part for part in parts if len(document.text[slice(*part)].split()) >= _MIN_SENTENCE_WORDS]
     vectors = sentence_vectors([document.text[start:end] for start, end in parts])
     for number, part in enumerate(parts[1:], 1):
-        alike = vectors[:number] @ vectors[number]  # a row at a time: all pairs of a long text are gigabytes
+        # One row at a time, because the matrix of all pairs of a long text would take gigabytes
+        alike = vectors[:number] @ vectors[number]
         nearest = int(alike.argmax())
         if alike[nearest] >= MIN_COSINE:
-            reason = f"An earlier sentence means nearly the same (cosine {alike[nearest]:.2f})."
+            reason = f"An earlier sentence has nearly the same meaning (cosine {alike[nearest]:.2f})."
             yield RuleFinding(*part, "redundant", reason, parts[nearest])
 
 
 @functools.cache
-def load_encoder() -> tuple[Any, Any]:
-    """Tokenizer and model of the sentence encoder."""
+def load_sentence_encoder() -> tuple[Any, Any]:
+    """Load the tokenizer and model of the sentence encoder."""
     return load_pretrained("AutoModel", DEFAULT_ENCODER, "rule meaning")
 
 
 def sentence_vectors(texts: list[str], batch: int = 64) -> NDArray[np.float64]:
-    """Vectors of length one, a row for each text: the mean over its tokens."""
-    tokenizer, model = load_encoder()
+    """Return one unit vector per text, the normalised mean of its token vectors."""
+    tokenizer, model = load_sentence_encoder()
     torch = import_library("torch", "rule meaning")
     rows = []
     for first in range(0, len(texts), batch):

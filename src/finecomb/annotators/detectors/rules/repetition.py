@@ -1,4 +1,4 @@
-"""Sentences that come again: word for word, nearly so, or a long run of the same words."""
+"""Repeated sentences: verbatim, nearly verbatim, or long runs of the same words."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 from finecomb.annotators.detectors.rules.rule_finding import RuleFinding
 from finecomb.core.records import Document
-from finecomb.core.sentences import sentences
-from finecomb.core.tokens import words
+from finecomb.core.sentences import sentence_offsets
+from finecomb.core.tokens import word_offsets
 
-MIN_WORDS = 5
-"""A shorter sentence may well come twice ("She smiled.")."""
+MIN_SENTENCE_WORDS = 5
+"""Minimum number of words in a repeated sentence. Shorter ones ("She smiled.") may recur without being an error."""
 MIN_SIMILARITY = 0.8
-"""Share of the words of both sentences, each counted once, from which on they say the same."""
+"""Minimum Jaccard similarity of the words of two sentences to count as a repetition."""
 MIN_RUN_WORDS = 8
-"""So many words in a row are no chance."""
+"""Minimum number of consecutive words to count as a repetition."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedSentence:
-    """A sentence as a list of lower-case words without signs, and where each word is."""
+    """A sentence as lower-case words without punctuation, with the position of each word."""
 
     start: int
     end: int
@@ -31,14 +31,14 @@ class FoldedSentence:
 
 
 def fold_sentences(text: str) -> list[FoldedSentence]:
-    """The sentences of a text, folded."""
-    tokens = [(int(start), int(end)) for start, end in words(text)]
-    result, at = [], 0
-    for start, end in sentences(text).tolist():
+    """Split a text into sentences of lower-case words."""
+    tokens = [(int(start), int(end)) for start, end in word_offsets(text)]
+    result, index = [], 0
+    for start, end in sentence_offsets(text).tolist():
         inside = []
-        while at < len(tokens) and tokens[at][0] < end:
-            inside.append(tokens[at])
-            at += 1
+        while index < len(tokens) and tokens[index][0] < end:
+            inside.append(tokens[index])
+            index += 1
         spelled = [(text[a:b].casefold(), (a, b)) for a, b in inside if text[a].isalnum()]
         result.append(
             FoldedSentence(start, end, tuple(word for word, _ in spelled), tuple(place for _, place in spelled))
@@ -47,7 +47,7 @@ def fold_sentences(text: str) -> list[FoldedSentence]:
 
 
 def find_repetitions(document: Document) -> Iterator[RuleFinding]:
-    """Every sentence that says again what an earlier one said, and long runs of words that come twice."""
+    """Find sentences that repeat an earlier one, and long runs of words that occur twice."""
     parts = fold_sentences(document.text)
     earlier = EarlierSentences(Counter(word for sentence in parts for word in set(sentence.folded)))
     for sentence in parts:
@@ -57,74 +57,67 @@ def find_repetitions(document: Document) -> Iterator[RuleFinding]:
             yield RuleFinding(sentence.start, sentence.end, "redundant", _REASONS[kind], (first.start, first.end))
         else:
             yield from earlier.find_repeated_runs(sentence)
-        earlier.add(sentence)
+        earlier.add_sentence(sentence)
 
 
 _REASONS = {
-    "exact": "This sentence stood in the text before, word for word.",
-    "near": "An earlier sentence says the same in nearly the same words.",
-    "run": "These words stood in the text before, in the same order.",
+    "exact": "This sentence repeats an earlier one word for word.",
+    "near": "This sentence repeats an earlier one in nearly the same words.",
+    "run": "These words occur in the same order earlier in the text.",
 }
 
 
 class EarlierSentences:
-    """The sentences read so far, so indexed that one more is compared with few of them."""
+    """An index of earlier sentences, so that each new one is compared with only a few of them."""
 
     def __init__(self, frequency: Mapping[str, int]) -> None:
-        """`frequency` says in how many sentences of the text each word is."""
+        """Create an empty index. `frequency` is the number of sentences with each word."""
         self.frequency = frequency
         self.exact: dict[tuple[str, ...], FoldedSentence] = {}
         self.with_word: dict[str, list[FoldedSentence]] = {}
         self.run_at: dict[tuple[str, ...], tuple[FoldedSentence, int]] = {}
 
-    def add(self, sentence: FoldedSentence) -> None:
-        """One more sentence that later ones may repeat."""
-        if len(sentence.folded) >= MIN_WORDS:
+    def add_sentence(self, sentence: FoldedSentence) -> None:
+        """Add a sentence to the index."""
+        if len(sentence.folded) >= MIN_SENTENCE_WORDS:
             self.exact.setdefault(sentence.folded, sentence)
             for word in set(sentence.folded):
                 self.with_word.setdefault(word, []).append(sentence)
-        for at in range(len(sentence.folded) - MIN_RUN_WORDS + 1):
-            self.run_at.setdefault(sentence.folded[at : at + MIN_RUN_WORDS], (sentence, at))
+        for index in range(len(sentence.folded) - MIN_RUN_WORDS + 1):
+            self.run_at.setdefault(sentence.folded[index : index + MIN_RUN_WORDS], (sentence, index))
 
     def find_similar(self, sentence: FoldedSentence) -> tuple[str, FoldedSentence] | None:
-        """The first sentence that said the same, and whether word for word (`exact`) or nearly so (`near`)."""
-        if len(sentence.folded) < MIN_WORDS:
+        """Return the first earlier sentence with the same (`exact`) or nearly the same words (`near`), or None."""
+        if len(sentence.folded) < MIN_SENTENCE_WORDS:
             return None
         if sentence.folded in self.exact:
             return "exact", self.exact[sentence.folded]
-        near = [first for first in self._similar_candidates(set(sentence.folded)) if _is_similar(sentence, first)]
-        return ("near", min(near, key=lambda first: first.start)) if near else None
-
-    def _similar_candidates(self, own: set[str]) -> list[FoldedSentence]:
-        """Sentences that have one of the rarest words: who shares four fifths of the words has at least one of them."""
-        needed = math.ceil(MIN_SIMILARITY * len(own) - 1e-9)
-        prefix = sorted(own, key=lambda word: (self.frequency[word], word))[: len(own) - needed + 1]
+        # Prefix filtering: a sentence with enough words in common must share at least one of the rarest words.
+        words = set(sentence.folded)
+        needed = math.ceil(MIN_SIMILARITY * len(words) - 1e-9)
+        prefix = sorted(words, key=lambda word: (self.frequency[word], word))[: len(words) - needed + 1]
         candidates = {first.start: first for word in prefix for first in self.with_word.get(word, ())}
-        return list(candidates.values())
+        for _, first in sorted(candidates.items()):
+            first_words = set(first.folded)
+            if len(words & first_words) >= MIN_SIMILARITY * len(words | first_words):
+                return "near", first
+        return None
 
     def find_repeated_runs(self, sentence: FoldedSentence) -> Iterator[RuleFinding]:
-        """The longest runs of at least `RUN` words that an earlier sentence has too."""
-        at = 0
-        while at + MIN_RUN_WORDS <= len(sentence.folded):
-            match = self.run_at.get(sentence.folded[at : at + MIN_RUN_WORDS])
+        """Yield the longest runs of at least `MIN_RUN_WORDS` words that an earlier sentence contains."""
+        index = 0
+        while index + MIN_RUN_WORDS <= len(sentence.folded):
+            match = self.run_at.get(sentence.folded[index : index + MIN_RUN_WORDS])
             if match is None:
-                at += 1
+                index += 1
                 continue
-            size = _run_length(sentence, at, *match)
             first, begin = match
-            start, end = sentence.offsets[at][0], sentence.offsets[at + size - 1][1]
-            place = first.offsets[begin][0], first.offsets[begin + size - 1][1]
-            yield RuleFinding(start, end, "redundant", _REASONS["run"], place)
-            at += size
-
-
-def _is_similar(sentence: FoldedSentence, first: FoldedSentence) -> bool:
-    own, other = set(sentence.folded), set(first.folded)
-    return len(own & other) >= MIN_SIMILARITY * len(own | other)
-
-
-def _run_length(sentence: FoldedSentence, at: int, first: FoldedSentence, begin: int) -> int:
-    size = MIN_RUN_WORDS
-    while sentence.folded[at + size : at + size + 1] == first.folded[begin + size : begin + size + 1] != ():
-        size += 1
-    return size
+            size = MIN_RUN_WORDS
+            while (
+                sentence.folded[index + size : index + size + 1] == first.folded[begin + size : begin + size + 1] != ()
+            ):
+                size += 1
+            start, end = sentence.offsets[index][0], sentence.offsets[index + size - 1][1]
+            first_span = first.offsets[begin][0], first.offsets[begin + size - 1][1]
+            yield RuleFinding(start, end, "redundant", _REASONS["run"], first_span)
+            index += size

@@ -1,4 +1,4 @@
-"""What a rule says: words that may be wrong, the kind of error, and the reason in a sentence."""
+"""The findings of rules: positions, labels and reasons."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from finecomb.core.records import Document
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """Words that a rule would mark, in code points of the text."""
+    """A position that a rule would mark, in code points of the text."""
 
     start: int
     end: int
     label: str
-    """A label of `scarecrow`."""
+    """Label of the protocol `scarecrow`."""
     reason: str
-    """Why, in a sentence that an annotator can check."""
+    """Reason for the mark, in a sentence that an annotator can check."""
     antecedent: tuple[int, int] | None = None
-    """The earlier words that it repeats or contradicts."""
+    """Position of the earlier words that are repeated or contradicted."""
 
 
 Rule = Callable[[Document], Iterable[RuleFinding]]

@@ -1,11 +1,11 @@
-"""Scarecrow's classifier of spans; docs/detect/spans.md describes it."""
+"""The span classifier of Scarecrow; see docs/detect/spans.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from finecomb.annotators.detectors.base import Detector, DetectorTraining, Factory, FittedDetector
+from finecomb.annotators.detectors.base import Detector, DetectorFactory, DetectorTraining, FittedDetector
 from finecomb.annotators.detectors.coherence.options import SentenceDetectorOptions
 from finecomb.annotators.detectors.spans.options import SpanTrainingOptions
 from finecomb.core.protocol import Protocol
@@ -27,20 +27,21 @@ def _make_detector(protocol: Protocol, options: SentenceDetectorOptions) -> Dete
     return SpanDetector.from_options(protocol, options)
 
 
-def _read_protocol(options: Any) -> str:
-    from finecomb.annotators.detectors.spans.detector import stored_protocol
+def _read_stored_protocol_name(options: Any) -> str:
+    """Return the name of the protocol whose labels a stored classifier uses."""
+    from finecomb.annotators.detectors.model_folder import read_model_folder
 
-    return stored_protocol(options)
+    return str(read_model_folder(options.weights, "spans").settings["protocol"])
 
 
-SPAN_DETECTOR = Factory(
+SPAN_DETECTOR = DetectorFactory(
     name="spans",
-    title="errors of any protocol, by a classifier of all spans up to 30 words",
+    title="errors of any protocol, with a classifier of all spans of up to 30 words",
     needs="a text",
     protocol="scarecrow",
     kind="detector",
     options=SentenceDetectorOptions,
     make=_make_detector,
     training=DetectorTraining(SpanTrainingOptions, _fit_detector),
-    protocol_of=_read_protocol,
+    protocol_of=_read_stored_protocol_name,
 )

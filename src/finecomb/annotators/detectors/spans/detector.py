@@ -1,4 +1,4 @@
-"""The span classifier as a detector: stretches of words whose chance is over the threshold become marks."""
+"""The span detector, which marks runs of words whose probability reaches the threshold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from finecomb.annotators.detectors.base import detector_signature
 from finecomb.annotators.detectors.coherence.options import SentenceDetectorOptions
 from finecomb.annotators.detectors.model_folder import read_model_folder
 from finecomb.annotators.detectors.spans.classifier import NAME, SpanClassifier, SpanSettings
-from finecomb.annotators.detectors.spans.examples import SpanText, span_text
+from finecomb.annotators.detectors.spans.examples import SpanText, build_span_text
 from finecomb.annotators.detectors.spans.scoring import Floats
 from finecomb.core.errors import FinecombError
 from finecomb.core.protocol import Protocol
@@ -18,13 +18,8 @@ from finecomb.core.records import Annotation, Document, Mark
 from finecomb.core.span import Span
 
 
-def stored_protocol(options: SentenceDetectorOptions) -> str:
-    """The protocol whose labels a stored classifier uses."""
-    return str(read_model_folder(options.weights, NAME).settings["protocol"])
-
-
 class SpanDetector:
-    """Marks stretches of words."""
+    """A detector that marks runs of words with a fitted span classifier."""
 
     def __init__(
         self,
@@ -37,14 +32,15 @@ class SpanDetector:
         missing = [label for label in classifier.settings.labels if not protocol.has_label(label)]
         if missing:
             raise FinecombError(
-                f"protocol {protocol.id} has no label {missing[0]!r}, which the classifier was fitted with"
+                f"the classifier was trained with label {missing[0]!r}, which protocol {protocol.id} does not have; "
+                "use the protocol of the training study, or train the classifier again"
             )
         self.protocol, self.classifier, self.thresholds = protocol, classifier, thresholds
         self.signature, self.fitted_texts = signature, tuple(fitted_texts)
 
     @classmethod
     def from_options(cls, protocol: Protocol, options: SentenceDetectorOptions) -> SpanDetector:
-        """From a folder that `train` wrote."""
+        """Load the detector from a folder written by `train`."""
         stored = read_model_folder(options.weights, NAME)
         values = {name: stored.settings[name] for name in SpanSettings.__dataclass_fields__}
         settings = SpanSettings(**{**values, "labels": tuple(values["labels"])})
@@ -56,20 +52,22 @@ class SpanDetector:
         return cls(protocol, classifier, thresholds, signature, stored.card.fitted_texts)
 
     def __call__(self, document: Document) -> Annotation:
-        """One text."""
+        """Annotate one document."""
         return next(self.annotations([document]))
 
     def annotations(self, documents: Sequence[Document]) -> Iterator[Annotation]:
-        """Several texts at once."""
+        """Yield the annotations of several documents."""
         labels = self.classifier.settings.labels
-        texts = [span_text(document, (), labels) for document in documents]
+        texts = [build_span_text(document, (), labels) for document in documents]
         for text, chances in zip(texts, self.classifier(texts), strict=True):
-            marks = [mark for at, label in enumerate(labels) for mark in self._marks(text, chances[:, at], label)]
+            marks = [
+                mark for index, label in enumerate(labels) for mark in self._build_marks(text, chances[:, index], label)
+            ]
             yield Annotation(
                 id=f"{text.id}/{NAME}", document=text.id, annotator=NAME, protocol=self.protocol.id, marks=tuple(marks)
             )
 
-    def _marks(self, text: SpanText, chances: Floats, label: str) -> Iterator[Mark]:
+    def _build_marks(self, text: SpanText, chances: Floats, label: str) -> Iterator[Mark]:
         high = np.concatenate([[False], chances >= self.thresholds[label], [False]])
         edges = np.flatnonzero(high[1:] != high[:-1])
         for first, last in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):

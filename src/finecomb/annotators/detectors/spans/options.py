@@ -1,4 +1,4 @@
-"""Options of the span classifier: flags of `train` and `detect`."""
+"""Options of the span classifier for `train` and `detect`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from finecomb.annotators.detectors.coherence.options import SplitOptions
 from finecomb.annotators.model_loading import DEFAULT_ENCODER
-from finecomb.core.options import option
+from finecomb.core.options import option_field
 
 
 @dataclass(frozen=True, slots=True)
 class SpanTrainingOptions(SplitOptions):
-    """Options of fitting the span classifier."""
+    """Options for training the span classifier."""
 
-    encoder: str = option(DEFAULT_ENCODER, "The encoder, by public name or folder.")
-    tune: bool = option(False, "Fine-tune the encoder too, as the paper does; slower.")
-    epochs: int = option(20, "How often it sees each text.", minimum=1)
+    encoder: str = option_field(DEFAULT_ENCODER)
+    tune: bool = option_field(False)
+    epochs: int = option_field(20, minimum=1)

@@ -1,7 +1,7 @@
-"""Scores of all spans of a text: start, end and length each give their share once, and a span is the sum of three.
+"""Scores of all spans in a text, as sums of start and end terms that are computed once per word.
 
-A feed-forward network over [start; end; length] has a first layer W[s; e; l] = As + Be + Cl. So A and B are applied to
-each word once and not to each span, and a span costs one sum, one rectifier and the last layer.
+The first layer of a network over [start; end; length] is W[s; e; l] = As + Be + Cl. A and B are therefore applied once
+per word instead of once per span, and each span costs one sum, one rectifier and the last layer.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 MAX_SPAN_WORDS = 30
-"""Words in the longest span that is looked at (Scarecrow, section 6)."""
+"""Maximum length of a span in words (Scarecrow, section 6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpanHead:
-    """The weights of the network; column 0 of its answers is `no error`."""
+    """The weights of the network. Class 0 is `no error`."""
 
     start: Floats
-    """(width, hidden): A."""
+    """A, (width, hidden)."""
     end: Floats
-    """(width, hidden): B."""
+    """B, (width, hidden)."""
     length: Floats
-    """(longest, hidden): C applied to each learnt length embedding, the bias in it."""
+    """C applied to each length embedding plus the bias, (longest, hidden)."""
     out: Floats
-    """(hidden, classes)."""
+    """Weights of the last layer, (hidden, classes)."""
     bias: Floats
-    """(classes,)."""
+    """Bias of the last layer, (classes,)."""
 
     @property
     def max_span_words(self) -> int:
-        """Words in the longest span."""
+        """Maximum length of a span in words."""
         return len(self.length)
 
     def to_arrays(self) -> dict[str, Floats]:
-        """For storage."""
+        """Return the weights as named arrays for storage."""
         return {"start": self.start, "end": self.end, "length": self.length, "out": self.out, "bias": self.bias}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> SpanHead:
-        """From storage."""
+        """Rebuild the weights from stored arrays."""
         return cls(*(arrays[name].astype(np.float32) for name in ("start", "end", "length", "out", "bias")))
 
 
 def all_span_logits(starts: Floats, ends: Floats, head: SpanHead) -> list[Floats]:
-    """Logits of every span by length: entry n is (words - n, classes) for spans of n + 1 words, by their first word.
+    """Return the logits of all spans by length: entry n is (words - n, classes) for spans of n + 1 words.
 
     `starts` and `ends` are vectors of the words' first and last tokens, (words, width).
     """
@@ -63,14 +63,14 @@ def all_span_logits(starts: Floats, ends: Floats, head: SpanHead) -> list[Floats
 
 
 def softmax(logits: Floats) -> Floats:
-    """Chances of classes, (spans, classes)."""
+    """Return the class probabilities, (spans, classes)."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances: Floats = powers / powers.sum(axis=1, keepdims=True)
     return chances
 
 
 def word_probabilities(logits: list[Floats], words: int) -> Floats:
-    """(words, classes - 1): the highest chance of each error among the spans that cover a word."""
+    """Return the highest probability of each error type among the spans that cover each word, (words, classes - 1)."""
     classes = logits[0].shape[1] - 1 if logits else 0
     best = np.zeros((words, classes), dtype=np.float32)
     for extra, rows in enumerate(logits):

@@ -1,4 +1,4 @@
-"""How the tables came to be what they are: one step per version, run by Alembic."""
+"""Migrations of the database tables, run by Alembic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from finecomb.collection.database.connection import Database
 
 READABLE_VERSIONS = ("2", "3", "4")
-"""Versions whose studies can be read as they are: what later ones added is not needed for reading."""
+"""Table versions that can be read without an upgrade, because reading does not need the later additions."""
 
 
 def _alembic_config() -> Config:
@@ -22,12 +22,12 @@ def _alembic_config() -> Config:
 
 
 def latest_version() -> str:
-    """The version that this Finecomb works with."""
+    """Return the table version that this version of Finecomb uses."""
     return ScriptDirectory.from_config(_alembic_config()).get_current_head() or ""
 
 
 def current_version(database: Database) -> str:
-    """The version of a database; empty when it has no tables yet."""
+    """Return the version of a database's tables, or an empty string when the database has no version."""
     engine = database.create_engine()
     try:
         with engine.connect() as connection:
@@ -37,12 +37,15 @@ def current_version(database: Database) -> str:
 
 
 def is_known_version(version: str) -> bool:
-    """Whether this Finecomb knows a version; it does not know those of later ones."""
-    return version in {"", *(each.revision for each in ScriptDirectory.from_config(_alembic_config()).walk_revisions())}
+    """Return whether this release knows a table version. It does not know the versions of later releases."""
+    return version in {
+        "",
+        *(script.revision for script in ScriptDirectory.from_config(_alembic_config()).walk_revisions()),
+    }
 
 
 def upgrade(database: Database, version: str = "head") -> None:
-    """Run the steps that are missing up to a version, all or none."""
+    """Upgrade the tables to the given version in one transaction."""
     config = _alembic_config()
     engine = database.create_engine()
     try:

@@ -1,4 +1,4 @@
-"""Run by Alembic: the connection is passed in, nothing is read from files."""
+"""Alembic environment. The connection is passed in, and no configuration file is read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-// Adds what is not needed for reading: which section is in view, keys, filters of a text, and a search over texts.
+// Optional features: highlighting of the current section, keyboard shortcuts, filters of marks, and a search over texts.
 "use strict";
 (() => {
+  const formatCount = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
   const selectAll = (selector) => [...document.querySelectorAll(selector)];
   const links = selectAll(".toc li a[href^='#']");
   if (links.length && "IntersectionObserver" in window) {
@@ -13,11 +14,11 @@
     for (const link of links) { const part = document.getElementById(link.hash.slice(1)); if (part) observer.observe(part); }
   }
   const search = document.getElementById("text-search");
-  let rows; // of the list of texts with their words, read when somebody is about to search
+  let rows; // of the list of texts with their words, read on focus because long lists take time
   const readRows = () => { rows ??= selectAll(".texts tr:not(:first-child)").map((row) => [row, row.textContent.toLowerCase()]); };
   search?.addEventListener("focus", readRows);
   let searches = 0;
-  const showMatches = (matches, from, number) => { // a screenful at once, the rest in the frames that follow
+  const showMatches = (matches, from, number) => { // one screenful per frame, so that typing stays responsive
     if (number !== searches) return;
     for (const row of matches.slice(from, from + 60)) row.hidden = false;
     if (from + 60 < matches.length) requestAnimationFrame(() => showMatches(matches, from + 60, number));
@@ -29,20 +30,20 @@
     for (const [row, text] of rows) { if (text.includes(words)) matches.push(row); else row.hidden = true; }
     showMatches(matches, 0, ++searches);
     const count = document.getElementById("text-count");
-    if (count) count.textContent = `${matches.length.toLocaleString()} texts`;
+    if (count) count.textContent = formatCount(matches.length, "text");
   });
   const pieces = selectAll(".marked-piece");
   const items = selectAll(".panel li[id]");
   const numberByItem = new Map(items.map((item, number) => [item, String(number)]));
   const markNumber = (item) => numberByItem.get(item);
   const filterValues = items.map((item) => ["label:" + (item.querySelector(".flag")?.textContent ?? ""), "who:" + item.querySelector("b").textContent]);
-  let backgroundSizes; // of the layers behind each piece, read when they are first needed
+  let backgroundSizes; // of the layers behind each piece, read on the first filter
   const showMarks = (ids) => {
     const chosen = new Set(ids);
     for (const item of items) item.hidden = chosen.size > 0 && !chosen.has(markNumber(item));
     for (const piece of pieces) piece.classList.toggle("chosen", chosen.size > 0 && piece.dataset.marks.split(" ").some((id) => chosen.has(id)));
     const heading = document.getElementById("chosen");
-    if (heading) heading.textContent = chosen.size ? `${chosen.size} marks here` : heading.dataset.all;
+    if (heading) heading.textContent = chosen.size ? `${formatCount(chosen.size, "mark")} selected` : heading.dataset.all;
   };
   for (const piece of pieces) {
     piece.tabIndex = 0;

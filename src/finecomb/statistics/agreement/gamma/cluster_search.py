@@ -1,16 +1,17 @@
-r"""Every cluster whose reduced cost lies below a threshold, or the proof that there is none.
+r"""Exact search for clusters with a reduced cost below a threshold, or a proof that there are none.
 
-With prices $\pi$ a cluster S of k marks has a reduced cost of
+With prices $\pi$, a cluster S of k marks has the reduced cost
 $1 - \frac{k(k-1)}{2C} - \sum_{u \in S} \pi_u + \frac{1}{C} \sum_{u, v \in S} d_{uv}$. The last sum couples all
-annotators weakly, which defeats bounds that look at two of them at a time. But S has a medoid: a mark u whose row
-$r_u = \sum_{v \in S} d_{uv}$ is smallest, so that the last sum is at least $k r_u / 2C$, and that falls apart into one
-term for each annotator. So the search goes medoid by medoid: with the medoid given, most marks of the others are out of
-the question at once, and the rest is decided annotator by annotator, many partial clusters side by side.
+annotators weakly, so bounds over pairs of annotators are too loose. However, S has a medoid: a mark u whose row
+$r_u = \sum_{v \in S} d_{uv}$ is smallest. The last sum is at least $k r_u / 2C$, which separates into one term per
+annotator. The search therefore runs medoid by medoid. A given medoid rules out most marks of the other annotators at
+once. The remaining marks are decided annotator by annotator, for many partial clusters in parallel.
 
-With T the part that is decided and j marks still to come, the pairs among those cost at least, for each of them, half
+Let T be the decided part of a cluster and j the number of marks still to add. The pairs among these j marks cost, for
+each of them, at least half of
 
-- the j - 1 smallest distances to marks of the others (Gilmore and Lawler's bound), or
-- what the medoid's row is ahead of its own: their row sums are no smaller than the medoid's.
+- its j - 1 smallest distances to marks of other annotators (the Gilmore-Lawler bound), or
+- the amount by which the medoid's row sum exceeds its own so far, since no row sum is smaller than the medoid's.
 """
 
 from __future__ import annotations
@@ -26,62 +27,62 @@ from finecomb.statistics.agreement.gamma.set_partitioning import AlignmentProble
 from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, BudgetExceededError, WorkBudget
 
 _MEDOID_BLOCK_SIZE = 64  # medoids whose bounds are computed at once
-_MAX_OPEN_MARKS = 400  # marks open for all the medoids that are searched side by side
-_MAX_PARTIAL_CLUSTERS = 4096  # partial clusters taken further at once
-_MAX_CLUSTERS = 50_000  # clusters
-_ROUNDING_MARGIN = 1e-9  # against rounding, wherever something is ruled out
+_MAX_OPEN_MARKS = 400  # undecided marks of all medoids that are searched together
+_MAX_PARTIAL_CLUSTERS = 4096  # partial clusters expanded at once
+_MAX_LISTED_CLUSTERS = 50_000  # clusters listed by one search
+_ROUNDING_MARGIN = 1e-9  # safety margin against rounding errors in pruning
 
 
 class _MedoidBounds(NamedTuple):
-    """Bounds for each medoid with one more decision taken, infinite where it is not to be had."""
+    """Lower bounds per medoid after one additional decision; infinite where the decision is impossible."""
 
     with_mark: Floats
-    """(A, m, L): when this mark is in."""
+    """(A, m, L): bound if the mark is included."""
     without: Floats
-    """(A, m): when none of this annotator's is."""
+    """(A, m): bound if no mark of the annotator is included."""
 
 
 class _OpenDecisions(NamedTuple):
-    """What is still to be decided for each of a few medoids, the most telling annotators first."""
+    """Annotators and marks still to be decided for each of several medoids, most restrictive annotators first."""
 
     medoids: Ints
-    """(A,)"""
+    """(A,): mark that is the medoid."""
     marks: Ints
-    """(A, t, L): marks that may be in, U where there is none."""
+    """(A, t, L): marks that can be included, padded with U."""
     prices: Floats
-    """(A, t, L): their prices, below zero so that less is better; infinite where there is no mark."""
+    """(A, t, L): negated prices of `marks`; infinite for padding."""
     optional: Bools
-    """(A, t): whether the annotator may be left out."""
+    """(A, t): True if the t-th undecided annotator can be left out of the cluster."""
 
 
 class _RemainingBounds(NamedTuple):
-    """What is open behind some annotator, with sums that bound it."""
+    """Undecided marks after a given depth, with sums that bound their costs."""
 
     medoids: Ints
-    """(A,)"""
+    """(A,): mark that is the medoid."""
     marks: Ints
-    """(A, left, L)"""
+    """(A, left, L): marks of the undecided annotators, padded with U."""
     prices: Floats
-    """(A, left, L)"""
+    """(A, left, L): negated prices of `marks`; infinite for padding."""
     nearest: Floats
-    """(left, A, left, L): half the sum of a mark's j smallest distances to marks of the others."""
+    """(left, A, left, L): half the sum of a mark's j smallest distances to marks of other annotators."""
     ahead: Floats
-    """(A, U + 1): how much a mark's row can gain on the medoid's."""
+    """(A, U + 1): maximum by which a mark's row sum can still grow relative to the row sum of the medoid."""
 
 
 class _PartialClusters(NamedTuple):
-    """Clusters decided up to some annotator."""
+    """Clusters that are decided for all annotators up to a given one."""
 
     of: Ints
-    """(R,): which medoid."""
+    """(R,): position of the cluster's medoid."""
     cost: Floats
-    """(R,): distances minus prices."""
+    """(R,): sum of distances minus prices so far."""
     size: Ints
-    """(R,)"""
+    """(R,): number of marks."""
     reach: Floats
-    """(R, U + 1): sum of distances to each mark."""
+    """(R, U + 1): sum of distances from each mark to the members."""
     members: Bools
-    """(R, U + 1): the last column is for no mark."""
+    """(R, U + 1): True if the mark is a member; the last column stands for no mark."""
 
     def select_rows(self, rows: Ints | slice) -> _PartialClusters:
         return _PartialClusters(self.of[rows], self.cost[rows], self.size[rows], self.reach[rows], self.members[rows])
@@ -89,21 +90,21 @@ class _PartialClusters(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterSearch:
-    """The tables of a problem that every search needs."""
+    """Exact search for clusters of low reduced cost, with tables of the alignment problem shared by all searches."""
 
     problem: AlignmentProblem
     table: Ints
-    """(m, L): marks of each annotator, U where there are no more."""
+    """(m, L): marks of each annotator, padded with U."""
     distance: Floats
-    """(U + 1, U + 1): d / C; no mark is at no distance."""
+    """(U + 1, U + 1): distances d / C; 0 for padding."""
     far: Floats
-    """(U + 1, U + 1): the same, but no mark is infinitely far."""
+    """(U + 1, U + 1): distances d / C; infinite for padding."""
     base: Floats
-    """(m + 2,): 1 - k(k - 1) / 2C, for k marks."""
+    """(m + 2,): cost 1 - k(k - 1) / 2C of a cluster of k marks at distance 0, by k."""
 
     @classmethod
     def from_problem(cls, alignment_problem: AlignmentProblem) -> ClusterSearch:
-        """Lay out the tables."""
+        """Build the tables from an alignment problem."""
         size, m = len(alignment_problem), len(alignment_problem.marks)
         table = np.full((m, max(len(marks) for marks in alignment_problem.marks)), size)
         for annotator, marks in enumerate(alignment_problem.marks):
@@ -114,51 +115,51 @@ class ClusterSearch:
         return cls(alignment_problem, table, distance, far, 1 - k * (k - 1) / 2 * alignment_problem.gain)
 
     def find_all_below(self, prices: Floats, threshold: float, budget: WorkBudget) -> Bools:
-        """All clusters whose reduced cost is less than `threshold`, (found, U)."""
+        """Return all clusters with a reduced cost below `threshold`, (clusters, U)."""
         batches: list[Bools] = [np.zeros((0, len(self.problem)), dtype=bool)]
         for batch in self._iter_clusters_below(prices, threshold, budget):
             batches.append(batch)
-            if sum(map(len, batches)) > _MAX_CLUSTERS:
+            if sum(map(len, batches)) > _MAX_LISTED_CLUSTERS:
                 raise BudgetExceededError
         return np.unique(np.concatenate(batches), axis=0)
 
     def find_some_below(self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0) -> Bools:
-        """Some of them, as soon as there are any; none when there are none. A share `kept` of the budget stays."""
+        """Return the first clusters found with a reduced cost below `threshold`, or an empty array.
+
+        The search stops once only the share `kept` of the budget is left.
+        """
         none = np.zeros((0, len(self.problem)), dtype=bool)
         return next((batch for batch in self._iter_clusters_below(prices, threshold, budget, kept) if len(batch)), none)
 
     def _iter_clusters_below(
         self, prices: Floats, threshold: float, budget: WorkBudget, kept: float = 0.0
     ) -> Iterator[Bools]:
-        """All of them, group by group of medoids."""
+        """Yield all clusters with a reduced cost below `threshold`, one batch per group of medoids."""
         budget.spend(2 * (STEPS_PER_CALL + len(self.problem) * len(self.table) * self.table.size))
-        for medoids in self._medoid_groups(prices, threshold):
-            near = self._search_medoids(medoids, prices, threshold, budget, kept)
-            yield near[self.problem.costs(near) - near @ prices < threshold]
-
-    def _medoid_groups(self, prices: Floats, threshold: float) -> list[Ints]:
-        """Medoids to be searched side by side: those with much the same number of marks open, the easiest first."""
+        # Group medoids with similar numbers of undecided marks, the easiest first
         blocks = np.split(
             np.arange(len(self.problem)), np.arange(_MEDOID_BLOCK_SIZE, len(self.problem), _MEDOID_BLOCK_SIZE)
         )
         open_ = [(self._medoid_bounds(block, prices).with_mark < threshold).sum(axis=(1, 2)) for block in blocks]
         count = np.concatenate(open_)
-        alive = np.flatnonzero((count > 0) | (1 - prices < threshold))  # with others, or alone
+        alive = np.flatnonzero((count > 0) | (1 - prices < threshold))  # with other marks, or alone
         order = alive[np.argsort(count[alive], kind="stable")]
         group = np.cumsum(count[order]) // _MAX_OPEN_MARKS
-        return [members for members in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(members)]
+        for medoids in [members for members in np.split(order, np.flatnonzero(np.diff(group)) + 1) if len(members)]:
+            near = self._search_medoids(medoids, prices, threshold, budget, kept)
+            yield near[self.problem.cluster_costs(near) - near @ prices < threshold]
 
     def _search_medoids(
         self, medoids: Ints, prices: Floats, threshold: float, budget: WorkBudget, kept: float
     ) -> Bools:
-        """Those with one of these medoids, depth first."""
+        """Return the clusters below `threshold` whose medoid is one of the given marks, by depth-first search."""
         todo = self._open_decisions(medoids, self._medoid_bounds(medoids, prices), prices, threshold)
         batches = [np.zeros((0, len(self.problem)), dtype=bool)]
         rests: dict[int, _RemainingBounds] = {}
         stack = [(0, self._initial_clusters(todo.medoids, prices))]
         while stack:
             depth, rows = stack.pop()
-            budget.check(kept)
+            budget.raise_if_exhausted(kept)
             if len(rows.of) > _MAX_PARTIAL_CLUSTERS:
                 stack += [
                     (depth, rows.select_rows(slice(_MAX_PARTIAL_CLUSTERS, None))),
@@ -169,28 +170,22 @@ class ClusterSearch:
             elif len(rows.of):
                 if depth not in rests:
                     rests[depth] = self._remaining_bounds(todo, depth + 1)
-                    budget.spend(self._bound_step_count(rests[depth]))
-                more = self._expand_clusters(rows, todo, depth, prices)
-                budget.spend(self._expansion_step_count(len(more.of), rests[depth]))
-                stack.append((depth + 1, self._prune_clusters(more, rests[depth], threshold)))
+                    marks = int(rests[depth].marks[0].size)
+                    budget.spend(
+                        STEPS_PER_CALL / 3 + len(rests[depth].medoids) * marks * (marks + len(self.problem)) / 2
+                    )
+                expanded = self._expand_clusters(rows, todo, depth, prices)
+                left, width = (int(size) for size in rests[depth].marks.shape[1:])
+                budget.spend(STEPS_PER_CALL + len(expanded.of) * (2 * len(self.problem) + left * left * width / 2))
+                stack.append((depth + 1, self._prune_clusters(expanded, rests[depth], threshold)))
         return np.concatenate(batches)
 
-    def _bound_step_count(self, rest: _RemainingBounds) -> float:
-        """What it takes to work out the bounds on what is open."""
-        marks = int(rest.marks[0].size)
-        return STEPS_PER_CALL / 3 + len(rest.medoids) * marks * (marks + len(self.problem)) / 2
-
-    def _expansion_step_count(self, rows: int, rest: _RemainingBounds) -> float:
-        """What it takes to expand partial clusters to so many, and to see which of them are kept."""
-        left, width = (int(size) for size in rest.marks.shape[1:])
-        return STEPS_PER_CALL + rows * (2 * len(self.problem) + left * left * width / 2)
-
-    # --- with nothing but the medoid ---------------------------------------------------------------------------------
+    # --- bounds by medoid --------------------------------------------------------------------------------------------
 
     def _medoid_bounds(self, medoids: Ints, prices: Floats) -> _MedoidBounds:
-        """Bounds by the medoid's row alone, the least over all sizes k.
+        """Compute lower bounds from the medoid's row of distances alone, minimised over all cluster sizes k.
 
-        Of identical marks the first is the medoid, so that no cluster is found twice.
+        The first of several identical marks is the medoid, so that no cluster is found twice.
         """
         owners = self.problem.owner[medoids]
         worth = np.append(-prices, np.inf) + np.zeros((len(medoids), 1))  # (A, U + 1)
@@ -213,13 +208,13 @@ class ClusterSearch:
                     others = total - np.where(among, best, last)
                     np.fmin(with_mark, others[:, :, None] + costs, out=with_mark)
                 np.fmin(without, total + np.where(among, ordered[:, [k - 1]] - best, 0.0), out=without)
-        without[np.arange(len(medoids)), owners] = -np.inf  # given
+        without[np.arange(len(medoids)), owners] = -np.inf  # the medoid's own mark is included
         return _MedoidBounds(with_mark, without)
 
     def _open_decisions(self, medoids: Ints, roots: _MedoidBounds, prices: Floats, threshold: float) -> _OpenDecisions:
-        """What the bounds leave open: annotators and marks that may be in a cluster below the threshold.
+        """Select the annotators and marks that can be in a cluster below the threshold.
 
-        First come the annotators whose second best choice has the highest bound: there most is ruled out.
+        Annotators whose second-best choice has the highest bound come first, since they rule out the most clusters.
         """
         with_mark, without = roots
         possible = with_mark < threshold
@@ -235,7 +230,7 @@ class ClusterSearch:
         optional |= (marks == len(self.problem)).all(axis=2)
         return _OpenDecisions(medoids, marks, np.append(-prices, np.inf)[marks], optional)
 
-    # --- annotator by annotator --------------------------------------------------------------------------------------
+    # --- expansion by annotator --------------------------------------------------------------------------------------
 
     def _initial_clusters(self, medoids: Ints, prices: Floats) -> _PartialClusters:
         rows = np.arange(len(medoids))
@@ -248,16 +243,16 @@ class ClusterSearch:
     def _expand_clusters(
         self, rows: _PartialClusters, todo: _OpenDecisions, depth: int, prices: Floats
     ) -> _PartialClusters:
-        """Each cluster once without a mark of the next annotator, where that may be, and once with each."""
+        """Expand each cluster by every possible mark of the next annotator and, where allowed, by no mark."""
         none = len(self.problem)
         marks = todo.marks[rows.of, depth]
-        with_row, at = np.nonzero(marks < none)
+        with_row, column = np.nonzero(marks < none)
         without = np.flatnonzero(todo.optional[rows.of, depth])
-        mark = np.concatenate([np.full(len(without), none), marks[with_row, at]])
+        mark = np.concatenate([np.full(len(without), none), marks[with_row, column]])
         new = rows.select_rows(np.concatenate([without, with_row]))
-        places = np.arange(len(mark))
-        cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[places, mark]
-        new.members[places, mark] = True
+        positions = np.arange(len(mark))
+        cost = new.cost - np.append(prices, 0.0)[mark] + new.reach[positions, mark]
+        new.members[positions, mark] = True
         return _PartialClusters(new.of, cost, new.size + (mark < none), new.reach + self.distance[mark], new.members)
 
     def _remaining_bounds(self, todo: _OpenDecisions, depth: int) -> _RemainingBounds:
@@ -269,41 +264,43 @@ class ClusterSearch:
             near[:, np.arange(left), :, np.arange(left)] = np.inf
             nearest[1:] = np.moveaxis(np.cumsum(np.sort(near, axis=3)[..., :-1], axis=3) / 2, 3, 0)
         gain = self.distance[marks] - self.distance[medoids[:, None, None], marks][..., None]  # (A, left, L, U + 1)
-        ahead = gain.max(axis=2, initial=0.0).sum(axis=1)  # of no mark it is 0
+        ahead = gain.max(axis=2, initial=0.0).sum(axis=1)  # 0 for padding
         return _RemainingBounds(medoids, marks, todo.prices[:, depth:], nearest, ahead)
 
     def _prune_clusters(self, rows: _PartialClusters, rest: _RemainingBounds, threshold: float) -> _PartialClusters:
-        """Those that may still become a cluster below the threshold with the medoid that they are meant to have."""
-        row = rows.reach[np.arange(len(rows.of)), rest.medoids[rows.of]]  # the medoid's
-        central = ~(rows.members & (rows.reach + rest.ahead[rows.of] < row[:, None] - _ROUNDING_MARGIN))[:, :-1].any(
-            axis=1
-        )
+        """Keep the partial clusters that can still become a cluster below the threshold with the same medoid."""
+        row = rows.reach[np.arange(len(rows.of)), rest.medoids[rows.of]]  # the medoid's row sum
+        closer = rows.members & (rows.reach + rest.ahead[rows.of] < row[:, None] - _ROUNDING_MARGIN)
+        central = ~closer[:, :-1].any(axis=1)  # no member may have a smaller row sum
         rows, row = rows.select_rows(np.flatnonzero(central)), row[central]
         left = rest.marks.shape[1]
         sizes = np.minimum(rows.size[:, None] + np.arange(left + 1), len(self.base) - 1)
-        fixed = rows.cost[:, None] + self.base[sizes]  # (R, left + 1): with j more marks, but for what those cost
+        # (R, left + 1): cost after adding j more marks, without the cost of these marks themselves
+        fixed = rows.cost[:, None] + self.base[sizes]
         if not left or not len(row):
             return rows.select_rows(np.flatnonzero(fixed[:, 0] < threshold))
-        worth, marks, of = rest.prices[rows.of], rest.marks[rows.of], rows.of
+        worth, marks, medoid_of = rest.prices[rows.of], rest.marks[rows.of], rows.of
         reach = np.take_along_axis(rows.reach, marks.reshape(len(row), -1), axis=1).reshape(marks.shape)
         may = fixed < threshold
         may[:, 1:] = fixed[:, 1:] + np.cumsum(np.sort((worth + reach).min(axis=2), axis=1), axis=1) < threshold
         possible = may[:, 0].copy()
         for j in range(1, left + 1):
-            some = np.flatnonzero(may[:, j] & ~possible)
-            if j > 1 and len(some):
-                costs = worth[some] + reach[some] + rest.nearest[j - 1, of[some]]
-                some = some[fixed[some, j] + _smallest_cost_sum(costs, j) < threshold]
-            if len(some):
-                to_medoid = self.distance[rest.medoids[of[some], None, None], marks[some]]
-                costs = worth[some] + reach[some] / 2 + j / 2 * to_medoid
-                some = some[fixed[some, j] + j / 2 * row[some] + _smallest_cost_sum(costs, j) < threshold]
-            possible[some] = True
+            candidates = np.flatnonzero(may[:, j] & ~possible)
+            if j > 1 and len(candidates):
+                costs = worth[candidates] + reach[candidates] + rest.nearest[j - 1, medoid_of[candidates]]
+                candidates = candidates[fixed[candidates, j] + _smallest_cost_sum(costs, j) < threshold]
+            if len(candidates):
+                to_medoid = self.distance[rest.medoids[medoid_of[candidates], None, None], marks[candidates]]
+                costs = worth[candidates] + reach[candidates] / 2 + j / 2 * to_medoid
+                candidates = candidates[
+                    fixed[candidates, j] + j / 2 * row[candidates] + _smallest_cost_sum(costs, j) < threshold
+                ]
+            possible[candidates] = True
         return rows.select_rows(np.flatnonzero(possible))
 
 
 def _smallest_cost_sum(costs: Floats, j: int) -> Floats:
-    """The sum of the j least over annotators, each with its best mark, (R, annotators, L) to (R,)."""
+    """Sum the j smallest costs over annotators, using the best mark of each annotator, (R, annotators, L) to (R,)."""
     best = costs.min(axis=2)
     if j < best.shape[1]:
         best.partition(j - 1, axis=1)

@@ -1,4 +1,4 @@
-"""Clusters that are worth more than they cost, found by improving many of them at once."""
+"""Heuristic pricing: clusters with negative reduced costs, found by coordinate descent from many starts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _MAX_SWEEPS = 10
 def improve_clusters_by_descent(
     alignment_problem: AlignmentProblem, prices: Floats, starts: Bools
 ) -> tuple[Bools, Floats]:
-    """Clusters and their reduced costs, each reached from its start by giving annotator after annotator the best mark.
+    """Improve clusters by choosing the best mark of each annotator in turn, and return them with their reduced costs.
 
-    The best mark of one annotator while the others stay: the one that lowers the reduced cost most, or none.
+    The best mark of an annotator is the one that lowers the reduced cost most while the other marks are fixed. If no
+    mark lowers it, the annotator has no mark in the cluster.
     """
     clusters = starts.astype(np.float64)
-    adds = clusters @ alignment_problem.joint_costs - prices  # (K, U): what each mark would add
+    adds = clusters @ alignment_problem.joint_costs - prices  # (K, U): change of the reduced cost by each mark
     for _ in range(_MAX_SWEEPS):
         changed = False
         for marks in alignment_problem.marks:
             gains = adds[:, marks]
             least = gains.min(axis=1, keepdims=True)
             best = (gains == least) & (least < 0)
-            best &= np.cumsum(best, axis=1) == 1  # of equals the first
+            best &= np.cumsum(best, axis=1) == 1  # the first of several identical marks
             change = best - clusters[:, marks]
             if change.any():
                 adds += change @ alignment_problem.joint_costs[marks]

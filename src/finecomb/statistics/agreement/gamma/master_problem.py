@@ -1,4 +1,4 @@
-"""The linear program over the clusters known so far, and the integer program that picks an alignment of them."""
+"""Master problem: a linear program over the known clusters, and an integer program that selects an alignment."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from finecomb.statistics.agreement.gamma.work_budget import STEPS_PER_CALL, Work
 if TYPE_CHECKING:
     from highspy import Highs
 
-_OPTIONS: dict[str, bool | int | float | str] = {
+_SOLVER_OPTIONS: dict[str, bool | int | float | str] = {
     "output_flag": False,
     "threads": 1,
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 1e-9,
     "mip_feasibility_tolerance": 1e-9,
 }
-_INTEGER_STEPS_PER_ENTRY = 10  # steps for each entry of the matrix in an iteration of the integer program
-_FIRST_NODE_ITERATIONS, _NODE_ITERATIONS = (
-    2,
-    50,
-)  # iterations for each mark at the first node, and for each further node
+_INTEGER_STEPS_PER_ENTRY = 10  # steps per matrix entry and iteration of the integer program
+_FIRST_NODE_ITERATIONS, _NODE_ITERATIONS = 2, 50  # iterations per mark at the first node, and per further node
 
 
 class MasterProblem:
-    """Columns are clusters, rows are marks: each mark in exactly one cluster, or with `soft` in at least one."""
+    """Linear program with clusters as columns and marks as rows.
+
+    Each mark must be in exactly one cluster or, with `soft`, in at least one.
+    """
 
     def __init__(self, alignment_problem: AlignmentProblem, soft: bool) -> None:
         self.problem, self.soft = alignment_problem, soft
@@ -37,56 +37,47 @@ class MasterProblem:
         self.costs = np.zeros(0)
         self._seen: set[bytes] = set()
         self._relaxed = self._create_solver(solver="ipm", run_crossover="off", presolve="off")
-        self._add_excess_columns()
+        # Allow a mark to be in more than one cluster for a fee, which keeps its price above minus the fee. Removing a
+        # mark from a cluster adds at most (n - 1) / C = 2 / n to its cost. With a higher fee, no excess pays off and
+        # the optimum stays the same, but prices are bounded, which needs only a third of the rounds.
+        size = len(self.problem)
+        marks, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.problem.annotators)
+        self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, marks, marks, np.full(size, -1.0))
 
-    def add(self, clusters: Bools) -> int:
-        """Take in those that are new; how many."""
+    def add_clusters(self, clusters: Bools) -> int:
+        """Add the clusters that are not yet in the program, and return how many were added."""
         keys = (bits.tobytes() for bits in np.packbits(clusters, axis=1))
-        first = {key: at for at, key in reversed(list(enumerate(keys))) if key not in self._seen}
+        first = {key: position for position, key in reversed(list(enumerate(keys))) if key not in self._seen}
         new = clusters[sorted(first.values())]
         self._seen |= first.keys()
-        costs = self.problem.costs(new)
+        costs = self.problem.cluster_costs(new)
         _add_columns(self._relaxed, new, costs)
         self.clusters, self.costs = np.concatenate([self.clusters, new]), np.concatenate([self.costs, costs])
         return len(new)
 
     def solve_dual_prices(self, budget: WorkBudget) -> tuple[Floats, Floats]:
-        """Dual prices of the marks, and how much of each cluster the relaxed alignment uses.
+        """Return the dual prices of the marks and the share of each cluster in the relaxed solution.
 
-        From the inside of the optimal face: an alignment has far fewer clusters than marks, so prices are anything but
-        unique, and those at a corner say that some marks are worth far more than others for no reason. Central
-        prices need half the rounds, and leave the exact search little to refute.
+        The prices come from the interior of the optimal face. An alignment has far fewer clusters than marks, so prices
+        are not unique, and those at a vertex are arbitrarily uneven. Central prices need half as many rounds and leave
+        less work for the exact search.
         """
         marks, clusters = len(self.problem), len(self.costs)
-        steps = 12 * self._matrix_entry_count + 1.5 * marks * marks + 27 * clusters  # of an iteration
+        steps = 12 * self._matrix_entry_count + 1.5 * marks * marks + 27 * clusters  # per iteration
         self._relaxed.setOptionValue("ipm_iteration_limit", budget.affordable_count(steps))
         self._relaxed.clearSolver()
         self._relaxed.run()
         budget.spend(STEPS_PER_CALL + steps * self._relaxed.getInfo().ipm_iteration_count)
         solution = self._relaxed.getSolution()
-        return self._dual_feasible_prices(np.array(solution.row_dual)), np.array(solution.col_value)[
-            len(self.problem) :
-        ]
-
-    def _dual_feasible_prices(self, prices: Floats) -> Floats:
-        """Prices at which no known cluster is worth more than it costs, whatever the solver's tolerance was."""
+        # Lower the prices until no known cluster has a negative reduced cost, whatever the solver's tolerance
+        prices = np.array(solution.row_dual)
         least = 0.0 if self.soft else -math.inf
         prices = np.maximum(round_down_to_grain(prices, self.problem.grain), least)
-        over = (self.clusters @ prices - self.costs).max(initial=0.0)
-        return np.asarray(np.maximum(prices - over, least))
+        excess = (self.clusters @ prices - self.costs).max(initial=0.0)
+        return np.asarray(np.maximum(prices - excess, least)), np.array(solution.col_value)[len(self.problem) :]
 
-    def _add_excess_columns(self) -> None:
-        """Let a mark be in more than one cluster for a fee, which keeps its price above minus the fee.
-
-        Taking a mark out of a cluster adds at most (n - 1) / C = 2 / n to its cost. For a higher fee no excess is worth
-        its while and the optimum stays, but prices can no longer wander off: a third of the rounds is enough.
-        """
-        size = len(self.problem)
-        marks, fee = np.arange(size, dtype=np.int32), np.full(size, 2.1 / self.problem.annotators)
-        self._relaxed.addCols(size, fee, np.zeros(size), np.full(size, np.inf), size, marks, marks, np.full(size, -1.0))
-
-    def integral_vertex(self, budget: WorkBudget) -> Bools | None:
-        """The relaxed alignment at a corner where it is an alignment; None when it has halves."""
+    def find_integral_vertex(self, budget: WorkBudget) -> Bools | None:
+        """Solve the relaxation at a vertex, and return the alignment, or None if the solution is fractional."""
         solver = self._create_solver(
             solver="simplex", simplex_iteration_limit=budget.affordable_count(self._matrix_entry_count, 0.5)
         )
@@ -94,19 +85,19 @@ class MasterProblem:
         solver.run()
         budget.spend(STEPS_PER_CALL + self._matrix_entry_count * solver.getInfo().simplex_iteration_count)
         value = np.array(solver.getSolution().col_value)
-        whole = self.clusters[value > 0.5]
-        return whole if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.is_feasible(whole) else None
+        selected = self.clusters[value > 0.5]
+        return selected if np.all(np.abs(value - np.rint(value)) < 1e-6) and self.is_feasible(selected) else None
 
     def solve_integer_program(
         self, usable: Bools, budget: WorkBudget, share: float = 1.0
     ) -> tuple[Bools | None, float]:
-        """The best alignment of some of the clusters, and a bound below all alignments of them.
+        """Return the best alignment formed by the usable clusters, and a lower bound on the cost of any such alignment.
 
-        Nothing is known where a share of the budget is not enough for the first node of the integer program, which
-        cannot be interrupted. Nodes are limited, but what they take is known only afterwards.
+        Returns None and minus infinity if the share of the budget does not suffice for the first node of the integer
+        program, which cannot be interrupted. The number of nodes is limited, but their work is known only afterwards.
         """
         clusters = self.clusters[usable]
-        steps = _INTEGER_STEPS_PER_ENTRY * float(clusters.sum())  # of an iteration
+        steps = _INTEGER_STEPS_PER_ENTRY * float(clusters.sum())  # per iteration
         if share * budget.left < _FIRST_NODE_ITERATIONS * len(self.problem) * steps:
             return None, -math.inf
         solver = self._create_solver(mip_max_nodes=budget.affordable_count(_NODE_ITERATIONS * steps, share))
@@ -119,11 +110,11 @@ class MasterProblem:
 
     @property
     def _matrix_entry_count(self) -> float:
-        """Marks of all clusters, the entries of the program's matrix."""
+        """Number of marks in all clusters: the non-zero entries of the program's matrix."""
         return float(self.clusters.sum())
 
     def is_feasible(self, clusters: Bools) -> bool:
-        """Whether the clusters are an alignment of all marks."""
+        """Return True if the clusters form an alignment of all marks."""
         times = clusters.sum(axis=0)
         return bool(np.all(times >= 1 if self.soft else times == 1))
 
@@ -131,7 +122,7 @@ class MasterProblem:
         import highspy  # slow to import
 
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for name, value in (_OPTIONS | options).items():
+        for name, value in (_SOLVER_OPTIONS | options).items():
             solver.setOptionValue(name, value)
         count, none = len(self.problem), np.zeros(0, dtype=np.int32)
         most = np.full(count, highspy.kHighsInf if self.soft else 1.0)
@@ -140,14 +131,16 @@ class MasterProblem:
 
 
 def _add_columns(solver: Highs, clusters: Bools, costs: Floats, whole: bool = False) -> None:
-    """With `whole` each is taken or not; else any amount."""
+    """Add clusters as columns, which are binary with `whole` and continuous otherwise."""
     import highspy  # slow to import
 
     count = len(clusters)
-    of, mark = np.nonzero(clusters)
-    starts = np.searchsorted(of, np.arange(count)).astype(np.int32)
+    cluster, mark = np.nonzero(clusters)
+    starts = np.searchsorted(cluster, np.arange(count)).astype(np.int32)
     most = np.full(count, 1.0 if whole else highspy.kHighsInf)
-    solver.addCols(count, costs, np.zeros(count), most, len(of), starts, mark.astype(np.int32), np.ones(len(of)))
+    solver.addCols(
+        count, costs, np.zeros(count), most, len(cluster), starts, mark.astype(np.int32), np.ones(len(cluster))
+    )
     if whole:
         kinds = np.full(count, highspy.HighsVarType.kInteger)
         solver.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)

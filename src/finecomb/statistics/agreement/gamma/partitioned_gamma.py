@@ -1,8 +1,8 @@
-"""Gamma of many texts as work on partitions: each text is a row, and so is what was measured of it."""
+"""Gamma of many texts as partitioned work; input and result tables have one row per text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,35 +37,25 @@ _RESULT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
 
 
 def gamma_input_rows(texts: Iterable[DocumentContinuum]) -> pl.DataFrame:
-    """Texts with their marks, one a row."""
-    return pl.DataFrame([_gamma_input_row(text.document, text.continuum) for text in texts], _TEXT_SCHEMA, orient="row")
+    """Build the input table of the gamma computation, with one row per text that holds its marks."""
+    rows = []
+    for text in texts:
+        marks = text.continuum
+        columns = (marks.owner, marks.start, marks.end, marks.category)
+        rows.append((text.document, marks.annotators, float(marks.length), *(column.tolist() for column in columns)))
+    return pl.DataFrame(rows, _TEXT_SCHEMA, orient="row")
 
 
-def _gamma_input_row(document: str, marks: Continuum) -> tuple[Any, ...]:
-    columns = (marks.owner, marks.start, marks.end, marks.category)
-    return document, marks.annotators, float(marks.length), *(column.tolist() for column in columns)
-
-
-def read_text_gammas(table: pl.DataFrame) -> Iterator[TextGamma]:
-    """What was measured of each text, as it was before it became a row."""
+def text_gammas_from_table(table: pl.DataFrame) -> Iterator[TextGamma]:
+    """Yield the gamma result of each text from a table of results."""
     for row in table.iter_rows(named=True):
-        arrays = {name: np.array(row[name], dtype=np.float64) for name in _ARRAY_FIELDS}
-        lowest_observed, lowest_expected = row["lowest"]
-        yield TextGamma(
-            row["document"],
-            arrays["weight"],
-            arrays["observed"],
-            arrays["expected"],
-            arrays["error"],
-            lowest=(lowest_observed, lowest_expected),
-            samples=row["samples"],
-            why=row["why"],
-        )
+        arrays = {name: np.array(row.pop(name), dtype=np.float64) for name in _ARRAY_FIELDS}
+        yield TextGamma(**{**row, **arrays, "lowest": tuple(row["lowest"])})
 
 
 @dataclass(frozen=True, slots=True)
 class GammaWork:
-    """Gamma as work that can be sent to other processes: all that it depends on beside the texts."""
+    """Gamma computation that can be sent to other processes, with all inputs except the texts."""
 
     settings: GammaSettings
     dissimilarity: Dissimilarity
@@ -73,39 +63,28 @@ class GammaWork:
     seed: int
 
     def key(self) -> str:
-        """All that a text's gamma depends on beside the text."""
+        """Return a cache key that covers all inputs except the texts."""
         distances = self.dissimilarity.categories
         table = None if distances is None else distances.tolist()
+        # The version in the key prevents reuse of results from another version.
         return "\x1f".join(map(str, ("gamma", self.settings, table, self.categories, self.seed, __version__)))
 
     def __call__(self, rows: pl.DataFrame) -> Tables:
-        """What is measured of each text."""
-        return _tabulate_text_gammas(
-            [measure_text_gamma(self._build_job(*row)) for row in rows.select(list(_TEXT_SCHEMA)).iter_rows()]
-        )
-
-    def _build_job(self, document: str, annotators: int, length: float, *columns: list[float]) -> TextGammaJob:
-        kinds = (np.int64, np.float64, np.float64, np.int64)
-        arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
-        marks = Continuum(annotators, length, *arrays)
-        return TextGammaJob(document, marks, self.settings, self.dissimilarity, self.categories, self.seed)
+        """Compute gamma for each text of a partition."""
+        results = []
+        for document, annotators, length, *columns in rows.select(list(_TEXT_SCHEMA)).iter_rows():
+            kinds = (np.int64, np.float64, np.float64, np.int64)
+            arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
+            marks = Continuum(annotators, length, *arrays)
+            text = measure_text_gamma(
+                TextGammaJob(document, marks, self.settings, self.dissimilarity, self.categories, self.seed)
+            )
+            measured = (getattr(text, name).tolist() for name in _ARRAY_FIELDS)
+            results.append((document, *measured, list(text.lowest), text.samples, text.why))
+        return {"texts": pl.DataFrame(results, _RESULT_SCHEMA, orient="row")}
 
     def handle_lost_row(self, row: pl.DataFrame, reason: str) -> Tables:
-        """An error: a text that no process survives has no result, and a number without it would be another number."""
+        """Raise an error for a text that no process could compute, since omitting the text would change the result."""
         document = row["document"][0]
-        way = f"leave it out with {param('where')}"
-        raise FinecombError(f"gamma of text {document!r} cannot be computed: {reason}; {way}")
-
-
-def _tabulate_text_gammas(results: Sequence[TextGamma]) -> Tables:
-    rows = [
-        (
-            text.document,
-            *(getattr(text, name).tolist() for name in _ARRAY_FIELDS),
-            list(text.lowest),
-            text.samples,
-            text.why,
-        )
-        for text in results
-    ]
-    return {"texts": pl.DataFrame(rows, _RESULT_SCHEMA, orient="row")}
+        fix = f"exclude it with {param('where')}"
+        raise FinecombError(f"gamma cannot be computed for text {document!r}: {reason}; {fix}")

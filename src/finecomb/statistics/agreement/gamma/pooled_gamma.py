@@ -1,68 +1,61 @@
-"""Gamma over many texts."""
+"""Gamma over many texts: pooled, mean, and per text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from finecomb.engine.partitions import Executor, rows_per_partition
-from finecomb.statistics.agreement.gamma.continuum import Floats, continua
+from finecomb.engine.partitions import Executor, ProgressWatcher, rows_per_partition
+from finecomb.statistics.agreement.gamma.continuum import Floats, build_document_continua
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity, label_group_distances
-from finecomb.statistics.agreement.gamma.partitioned_gamma import GammaWork, gamma_input_rows, read_text_gammas
+from finecomb.statistics.agreement.gamma.partitioned_gamma import GammaWork, gamma_input_rows, text_gammas_from_table
 from finecomb.statistics.agreement.gamma.text_gamma import GammaSettings, TextGamma
 from finecomb.statistics.inference.resampling import ratio_or_nan
 from finecomb.statistics.selection.view import View
 
-ProgressWatcher = Callable[[Iterator[int], int], Iterable[int]]
-"""Sees how many texts are done with each partition, and is told how many there are."""
-_TEXTS_PER_PARTITION = 1  # texts of a partition: one with its samples of chance takes a second, or minutes
-
-
-def build_dissimilarity(view: View, settings: GammaSettings) -> Dissimilarity:
-    """As the settings say, with the view's categories."""
-    table = label_group_distances(view.protocol, view.categories) if settings.categories == "groups" else None
-    return Dissimilarity(settings.delta, settings.alpha, settings.beta, table)
+_TEXTS_PER_PARTITION = 1  # texts per partition: one text with its chance samples takes from a second to minutes
 
 
 def measure_gamma_of_texts(
     view: View, settings: GammaSettings, seed: int, spread: Executor | None = None, watch: ProgressWatcher | None = None
 ) -> list[TextGamma]:
-    """Each text of a view, worked on as `spread` says."""
-    work = GammaWork(settings, build_dissimilarity(view, settings), len(view.categories), seed)
-    rows = gamma_input_rows(continua(view.study, view.categories))
+    """Compute gamma for each text of a view with the given executor."""
+    table = label_group_distances(view.protocol, view.categories) if settings.categories == "groups" else None
+    work = GammaWork(
+        settings, Dissimilarity(settings.delta, settings.alpha, settings.beta, table), len(view.categories), seed
+    )
+    rows = gamma_input_rows(build_document_continua(view.study, view.categories))
     run = (spread or Executor()).start_run(work, work.handle_lost_row, work.key())
     done = run.run_partitions(rows.iter_slices(rows_per_partition(len(rows), _TEXTS_PER_PARTITION)))
     for _ in watch(done, len(rows)) if watch else done:
         pass
-    return list(read_text_gammas(run.table("texts").collect())) if run.names else []
+    return list(text_gammas_from_table(run.result_table("texts").collect())) if run.names else []
 
 
 def _stack_text_field(texts: Sequence[TextGamma], name: str) -> Floats:
-    """(texts, rows)."""
+    """Stack a field of all texts, (texts, rows)."""
     return np.array([getattr(text, name) for text in texts]) if texts else np.zeros((0, 1))
 
 
 def _chance_disorder_noise(weights: Floats, seed: int) -> Floats:
-    """By how many standard errors the chance disorder of each text is off in each draw; not at all in the first."""
+    """Draw the sampling error of each text's expected disorder, in standard errors; 0 in the first draw."""
     noise = np.random.default_rng([seed, len(weights)]).standard_normal(weights.shape)
     noise[0] = 0.0
     return noise
 
 
 def pooled_gamma(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
-    r"""$1 - \sum_t w_t O_t / \sum_t w_t E_t$ over the texts of each draw, (draws, rows).
+    r"""Compute pooled gamma $1 - \sum_t w_t O_t / \sum_t w_t E_t$ over the texts of each draw, (draws, rows).
 
-    With $w_t$ the mean number of marks per annotator this is gamma of all texts laid end to end, where no alignment
-    crosses from one text to another. Texts without an observed or expected disorder are left out. The first draw is the
-    study itself; in the others the expected disorders vary by their sampling error too.
+    $w_t$ is the mean number of marks per annotator. The result is gamma of the concatenated texts, without alignments
+    across texts. Texts without an observed or expected disorder are excluded. The first draw is the study itself. In
+    the other draws, expected disorders also vary by their sampling error.
     """
     observed, expected = _stack_text_field(texts, "observed"), _stack_text_field(texts, "expected")
     defined = np.isfinite(observed) & np.isfinite(expected)
-    share, error = (
-        np.where(defined, _stack_text_field(texts, "weight"), 0.0),
-        np.nan_to_num(_stack_text_field(texts, "error")),
-    )
+    share = np.where(defined, _stack_text_field(texts, "weight"), 0.0)
+    error = np.nan_to_num(_stack_text_field(texts, "error"))
     top = weights @ (share * np.where(defined, observed, 0.0))
     bottom = weights @ (share * np.where(defined, expected, 0.0))
     bottom += (weights * _chance_disorder_noise(weights, seed)) @ (share * error)
@@ -70,7 +63,7 @@ def pooled_gamma(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floa
 
 
 def resampled_text_gammas(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
-    """Gamma of each text, (draws, texts), which varies by the sampling error of its expected disorder alone."""
+    """Return gamma of each text, (draws, texts), varied only by the sampling error of its expected disorder."""
     expected, error = _stack_text_field(texts, "expected")[:, 0], np.nan_to_num(_stack_text_field(texts, "error"))[:, 0]
     return 1 - ratio_or_nan(
         _stack_text_field(texts, "observed")[:, 0] + 0 * weights,
@@ -79,16 +72,15 @@ def resampled_text_gammas(texts: Sequence[TextGamma], weights: Floats, seed: int
 
 
 def mean_text_gamma(texts: Sequence[TextGamma], weights: Floats, seed: int) -> Floats:
-    """Mean of the texts' own gammas, those without one left out, (draws, 1)."""
+    """Compute the mean gamma over the texts for which it is defined, (draws, 1)."""
     gammas = resampled_text_gammas(texts, weights, seed)
     defined = np.isfinite(gammas)
-    return ratio_or_nan((weights * np.where(defined, gammas, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))[
-        :, None
-    ]
+    means = ratio_or_nan((weights * np.where(defined, gammas, 0.0)).sum(axis=1), (weights * defined).sum(axis=1))
+    return means[:, None]
 
 
 def unproven_gamma_gap(texts: Sequence[TextGamma]) -> float:
-    """How far pooled gamma could lie from the one printed because alignments are not proven; 0 when all are."""
+    """Return the maximum error of pooled gamma due to alignments not proven optimal; 0 if all are proven."""
     defined = [text for text in texts if not text.why]
     weight = np.array([text.weight[0] for text in defined])
     high = weight @ np.array([[text.observed[0], text.expected[0]] for text in defined]).reshape(-1, 2)
@@ -100,9 +92,11 @@ def unproven_gamma_gap(texts: Sequence[TextGamma]) -> float:
 
 
 def undefined_gamma_reason(texts: Sequence[TextGamma], row: int) -> str:
-    """Why no text has a value for a row."""
+    """Return the reason why a row of gamma is undefined in every text."""
     if not texts:
-        return "there is no text"
+        return "no texts"
     if all(text.why for text in texts):
-        return "of no text is there a gamma: " + "; ".join(dict.fromkeys(text.why for text in texts))
-    return "no two marks that were aligned have it, observed or by chance" if row else "chance has no disorder"
+        return "gamma is undefined for every text: " + "; ".join(dict.fromkeys(text.why for text in texts))
+    if any(np.isfinite(text.observed[row]) and np.isfinite(text.expected[row]) for text in texts):
+        return "the disorder expected by chance is 0"  # e.g. gamma-cat of a single label
+    return f"no text has aligned marks{' with this label' if row > 1 else ''} both observed and by chance"

@@ -1,4 +1,4 @@
-"""Gamma, gamma-cat and gamma-k of one text: what was observed, and what chance would give."""
+"""Gamma, gamma-cat and gamma-k of one text: observed disorder and disorder expected by chance."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ import numpy as np
 
 from finecomb.core.errors import FinecombError, did_you_mean
 from finecomb.engine.seeds import seeded_generator
-from finecomb.statistics.agreement.gamma.best_alignment import DEFAULT_WORK, MAX_MARKS, BestAlignment, best_alignment
-from finecomb.statistics.agreement.gamma.chance_samplers import SAMPLERS
+from finecomb.statistics.agreement.gamma.best_alignment import (
+    DEFAULT_WORK_UNITS,
+    MAX_MARKS_PER_TEXT,
+    BestAlignment,
+    best_alignment,
+)
+from finecomb.statistics.agreement.gamma.chance_samplers import CHANCE_SAMPLERS
 from finecomb.statistics.agreement.gamma.continuum import Continuum, Floats
 from finecomb.statistics.agreement.gamma.dissimilarity import Dissimilarity
 from finecomb.statistics.agreement.gamma.gamma_cat import category_disagreement_sums
@@ -21,70 +26,69 @@ from finecomb.statistics.inference.resampling import ratio_or_nan
 
 @dataclass(frozen=True, slots=True)
 class GammaSettings:
-    """How gamma is computed; all of it goes into the signature."""
+    """Settings of gamma; all of them are part of the signature."""
 
     delta: float = 1.0
-    """What it costs to leave a mark alone; scales disorders, not gamma."""
+    """Cost of an unaligned mark. It scales disorders but does not change gamma."""
     alpha: float = 1.0
-    """Weight of places."""
+    """Weight of the positional dissimilarity."""
     beta: float = 1.0
-    """Weight of categories."""
+    """Weight of the categorical dissimilarity."""
     categories: str = "equal"
-    """`equal`: any two labels are as unlike; `groups`: labels of one group of the protocol are half as unlike."""
+    """`equal`: all different labels have dissimilarity 1. `groups`: labels of one protocol group have 0.5."""
     soft: bool = False
-    """Whether a mark may be aligned more than once (soft-gamma)."""
+    """True if a mark can be aligned more than once (soft-gamma)."""
     sampler: str = "shuffle"
-    """How chance is drawn: `shuffle` or `statistical`."""
+    """Sampler of chance annotations: `shuffle` or `statistical`."""
     samples: int = 30
-    """Samples of chance for each text."""
+    """Number of chance samples per text."""
     precision: float = 0.0
-    """Draw more samples until the chance disorder of a text is known to this share of itself (e.g. 0.02) with 95%
-    confidence; 0 draws no more."""
-    work: float = DEFAULT_WORK
-    """Limit for the alignment of a text, and for all of its samples together, in units of about a second that are
-    counted and not timed; where it is reached, the gap is told."""
+    """Relative precision of the expected disorder at 95% confidence, e.g. 0.02; 0 draws no additional samples."""
+    work: float = DEFAULT_WORK_UNITS
+    """Work limit for the alignment of a text, and again for all its chance samples together.
+
+    A unit takes about a second, but work is counted, not timed. If the limit is reached, the result reports the gap.
+    """
 
     def __post_init__(self) -> None:
         Dissimilarity(self.delta, self.alpha, self.beta)
-        for name, allowed in {"sampler": list(SAMPLERS), "categories": ["equal", "groups"]}.items():
+        for name, allowed in {"sampler": list(CHANCE_SAMPLERS), "categories": ["equal", "groups"]}.items():
             if getattr(self, name) not in allowed:
                 raise FinecombError(
-                    f"gamma's {name} cannot be {getattr(self, name)!r}{did_you_mean(getattr(self, name), allowed)}"
+                    f"unknown {name} {getattr(self, name)!r} for gamma{did_you_mean(getattr(self, name), allowed)}"
                 )
         if self.samples < 2:
-            raise FinecombError(f"gamma needs 2 samples of chance or more, not {self.samples}")
+            raise FinecombError(f"gamma's samples must be at least 2, found {self.samples}")
         if not 0 <= self.precision < 1:
-            raise FinecombError(f"gamma's precision lies between 0 and 1, e.g. 0.02, not {self.precision:g}")
+            raise FinecombError(f"gamma's precision must be at least 0 and less than 1, found {self.precision:g}")
         if not self.work > 0:
-            raise FinecombError(f"gamma's limit is more than 0 units of work, not {self.work:g}")
+            raise FinecombError(f"gamma's work must be greater than 0, found {self.work:g}")
 
     @classmethod
     def parse(cls, pairs: Iterable[str]) -> GammaSettings:
-        """From `NAME=VALUE` as on the command line, e.g. `sampler=statistical`."""
-        kinds = {field.name: type(field.default) for field in fields(cls)}
+        """Parse settings of the form `NAME=VALUE`, e.g. `sampler=statistical`."""
+        kinds: dict[str, type] = {field.name: type(field.default) for field in fields(cls)}
         settings: dict[str, object] = {}
         for pair in pairs:
-            name, equals, value = pair.partition("=")
+            name, _, value = pair.partition("=")
             if name not in kinds:
-                way_out = _NO_CLOCK if name == "seconds" else did_you_mean(name, kinds)
-                raise FinecombError(f"gamma has no setting {name!r}{way_out}")
-            settings[name] = _parse_setting_value(name, value if equals else "", kinds[name])
+                hint = _USE_WORK_LIMIT_HINT if name == "seconds" else did_you_mean(name, kinds)
+                raise FinecombError(f"unknown gamma setting {name!r}{hint}")
+            try:
+                settings[name] = {"yes": True, "no": False}[value] if kinds[name] is bool else kinds[name](value)
+            except (KeyError, ValueError):
+                wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kinds[name]]
+                raise FinecombError(f"gamma's {name} must be {wanted}, found {value!r}") from None
         return cls(**settings)  # type: ignore[arg-type]
 
 
-_NO_CLOCK = "; what a clock stops depends on how busy the machine is, so work is limited instead: work=60"
-
-
-def _parse_setting_value(name: str, value: str, kind: type) -> object:
-    try:
-        return {"yes": True, "no": False}[value] if kind is bool else kind(value)
-    except (KeyError, ValueError):
-        wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kind]
-        raise FinecombError(f"gamma's {name} is {wanted}, not {value!r}") from None
+_USE_WORK_LIMIT_HINT = (
+    "; limit the work instead, e.g. work=60, since a time limit would make results depend on the machine"
+)
 
 
 class TextGammaJob(NamedTuple):
-    """One text to be measured; needs nothing else, so that it can be sent to another process."""
+    """Inputs of the gamma computation for one text, self-contained so that they can be sent to another process."""
 
     document: str
     marks: Continuum
@@ -96,37 +100,44 @@ class TextGammaJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextGamma:
-    """Of one text; the rows are gamma, gamma-cat, and gamma-k of each category."""
+    """Gamma result for one text; the rows are gamma, gamma-cat, and gamma-k of each category."""
 
     document: str
     weight: Floats
-    """(rows,): what the text counts among others: marks per annotator, and for categories the weight of pairs."""
+    """(rows,): weight of the text: marks per annotator for gamma, sum of pair weights for gamma-cat and gamma-k."""
     observed: Floats
-    """(rows,): disorder; NaN where there is none."""
+    """(rows,): observed disorder; NaN where it is undefined."""
     expected: Floats
-    """(rows,): mean disorder of the samples that have one."""
+    """(rows,): expected disorder: mean over the chance samples for which it is defined."""
     error: Floats
-    """(rows,): standard error of that mean."""
+    """(rows,): standard error of the expected disorder."""
     lowest: tuple[float, float]
-    """Bounds below the observed and the expected disorder of gamma; the same as those when all is proven."""
+    """Lower bounds on observed and expected disorder of gamma; equal to the disorders if all alignments are proven."""
     samples: int = 0
     why: str = ""
-    """Why there is no gamma."""
+    """Reason for an undefined gamma."""
 
     @property
     def gamma(self) -> Floats:
-        """(rows,): 1 - observed / expected."""
+        """Gamma of each row, 1 - observed / expected, (rows,)."""
         return 1 - ratio_or_nan(self.observed, self.expected)
 
 
 def measure_text_gamma(job: TextGammaJob) -> TextGamma:
-    """The best alignment of a text's marks, and of samples of chance drawn from a seed of its own."""
+    """Compute gamma of a text by aligning its marks and those of chance samples, which are seeded per document."""
     if why := _undefined_reason(job.marks):
         nothing = np.full(2 + job.categories, np.nan)
         return TextGamma(job.document, 0 * nothing, nothing, nothing, nothing, (math.nan, math.nan), why=why)
     best = _align_marks(job, job.marks, job.settings.work)
     sums = category_disagreement_sums(job.marks, best.clusters, job.dissimilarity, job.categories)
-    chance, lower = _chance_disorders(job)
+    rng = seeded_generator(job.seed, "gamma", job.document)
+    samples = [_sample_chance_disorders(job, rng) for _ in range(job.settings.samples)]
+    if job.settings.precision:
+        # Mathet et al. (2015), section 5.3: (1.96 x coefficient of variation / precision)^2 samples in total
+        disorders = [sample[0][0] for sample in samples]
+        required = math.ceil((1.96 * float(np.std(disorders) / np.mean(disorders)) / job.settings.precision) ** 2)
+        samples += [_sample_chance_disorders(job, rng) for _ in range(required - len(samples))]
+    chance, lower = np.stack([sample[0] for sample in samples]), np.array([sample[1] for sample in samples])
     count = np.isfinite(chance).sum(axis=0).astype(np.float64)
     expected = ratio_or_nan(np.nansum(chance, axis=0), count)
     spread = np.sqrt(ratio_or_nan(np.nansum((chance - expected) ** 2, axis=0), count - 1))
@@ -143,10 +154,10 @@ def measure_text_gamma(job: TextGammaJob) -> TextGamma:
 
 def _undefined_reason(marks: Continuum) -> str:
     if marks.annotators < 2:
-        return "fewer than two annotators read it"
+        return "the text has fewer than two annotators"
     if not len(marks):
-        return "nobody marked anything"
-    return f"it has more than {MAX_MARKS:,} marks" if len(marks) > MAX_MARKS else ""
+        return "the text has no marks with a span"
+    return f"the text has more than {MAX_MARKS_PER_TEXT:,} marks" if len(marks) > MAX_MARKS_PER_TEXT else ""
 
 
 def _align_marks(job: TextGammaJob, marks: Continuum, work: float) -> BestAlignment:
@@ -154,32 +165,13 @@ def _align_marks(job: TextGammaJob, marks: Continuum, work: float) -> BestAlignm
 
 
 def _gamma_disorders(best: BestAlignment, sums: Floats) -> Floats:
-    """Of gamma, gamma-cat and each gamma-k, (rows,)."""
+    """Return the disorders of gamma, gamma-cat and each gamma-k, (rows,)."""
     return np.concatenate([[best.upper], ratio_or_nan(sums[:, 0], sums[:, 1])])
 
 
-def _chance_disorders(job: TextGammaJob) -> tuple[Floats, Floats]:
-    """Disorders of samples, (samples, rows), and bounds below those of gamma, (samples,)."""
-    rng = seeded_generator(job.seed, "gamma", job.document)
-    samples = [_sample_chance_disorders(job, rng) for _ in range(job.settings.samples)]
-    samples += [
-        _sample_chance_disorders(job, rng)
-        for _ in range(_missing_sample_count([sample[0][0] for sample in samples], job.settings.precision))
-    ]
-    return np.stack([sample[0] for sample in samples]), np.array([sample[1] for sample in samples])
-
-
 def _sample_chance_disorders(job: TextGammaJob, rng: np.random.Generator) -> tuple[Floats, float]:
-    marks = SAMPLERS[job.settings.sampler](job.marks, rng)
+    marks = CHANCE_SAMPLERS[job.settings.sampler](job.marks, rng)
+    # All samples together may take as much work as the alignment of the text itself.
     best = _align_marks(job, marks, job.settings.work / job.settings.samples)
-    return _gamma_disorders(
-        best, category_disagreement_sums(marks, best.clusters, job.dissimilarity, job.categories)
-    ), best.lower
-
-
-def _missing_sample_count(disorders: list[float], precision: float) -> int:
-    """Samples still missing of (1.96 x coefficient of variation / precision)^2 (Mathet et al. 2015, section 5.3)."""
-    if not precision:
-        return 0
-    variation = float(np.std(disorders) / np.mean(disorders))
-    return max(0, math.ceil((1.96 * variation / precision) ** 2) - len(disorders))
+    sums = category_disagreement_sums(marks, best.clusters, job.dissimilarity, job.categories)
+    return _gamma_disorders(best, sums), best.lower

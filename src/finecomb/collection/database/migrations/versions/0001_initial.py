@@ -1,4 +1,4 @@
-"""The first tables."""
+"""Initial tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make every table."""
+    """Create all tables."""
     op.create_table(
         "study",
         sa.Column("key", _KEY, nullable=False),

@@ -1,4 +1,4 @@
-"""Where annotators came from, kept apart from what they did."""
+"""Arrivals of annotators, stored separately from their annotations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SOURCE_COLUMNS = ("platform", "worker", "place", "session", "device", "address"
 
 
 def upgrade() -> None:
-    """Make the table `arrival`."""
+    """Create the table `arrival`."""
     op.create_table(
         "arrival",
         sa.Column("key", _KEY, nullable=False),

@@ -1,4 +1,4 @@
-"""The cell of a study's design that somebody was assigned to, and until when their place in it is held."""
+"""Design cell of each annotator, and the time until which a place in it is held."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "2"
 
 
 def upgrade() -> None:
-    """Give annotators the columns `cell` and `held`."""
+    """Add the columns `cell` and `held` to annotators."""
     op.add_column("annotator", sa.Column("cell", sa.Text(), nullable=False, server_default=""))
     op.add_column("annotator", sa.Column("held", sa.Double(), nullable=True))
     op.create_index("annotator_study_cell", "annotator", ["study", "cell"], unique=False)

@@ -1,4 +1,4 @@
-"""What several processes must agree on, who began in which browser, and what each change asked for."""
+"""State shared by several server processes, the browser of each platform worker, and digests of changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables `attempt` and `worker`, and the columns that go with them."""
+    """Create the tables `attempt` and `worker`, and add the related columns."""
     op.add_column("study", sa.Column("changed", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("change", sa.Column("digest", sa.Text(), nullable=False, server_default=""))
     op.add_column("session", sa.Column("active", sa.Double(), nullable=False, server_default="0"))

@@ -1,0 +1,1 @@
+"""Example plugin of Finecomb: a format, a statistic and a provider."""

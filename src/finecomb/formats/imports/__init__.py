@@ -1,0 +1,1 @@
+"""Import of tables, JSON and logs with paths, guessed roles and import maps."""
