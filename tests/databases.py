@@ -17,6 +17,7 @@ from fastapi import FastAPI
 import finecomb as fc
 from finecomb.collection import access_storage, researcher_actions_storage
 from finecomb.collection.access_storage import Role
+from finecomb.collection.database.connection import Database
 from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Clock, Store, open_store
 from finecomb.core.protocol import Protocol
@@ -42,6 +43,15 @@ def postgresql_url() -> str:
 def new_study_location(kind: str, folder: Path) -> StudyLocation:
     """Where a new study can be: a file in `folder`, or under a name of its own in the private PostgreSQL."""
     return parse_location(folder / "study.db" if kind == "sqlite" else f"{postgresql_url()}#{uuid.uuid4().hex}")
+
+
+def new_postgresql_database() -> str:
+    """The URL of an empty database of its own, since all studies of one database share its version."""
+    name = f"db_{uuid.uuid4().hex}"
+    with Database(parse_location(f"{postgresql_url()}#x")).write_transaction() as transaction:
+        transaction.execute_sql("COMMIT")
+        transaction.execute_sql(f"CREATE DATABASE {name}")
+    return postgresql_url().replace("/postgres?", f"/{name}?")
 
 
 @functools.cache

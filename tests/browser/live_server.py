@@ -191,14 +191,23 @@ class BrowserAnnotator:
     # by mouse
 
     def select_quote(self, quote: str, nth: int = 1, part: str = "text") -> None:
-        box = self.page.evaluate(FIND, [part, quote, nth])
-        assert box, f"{quote!r} is not in the page"
-        left, top, right, bottom = box
+        left, top, right, bottom = self._settled_box(quote, nth, part)
         self.page.mouse.move(left + 1, top)
         self.page.mouse.down()
         self.page.mouse.move((left + right) / 2, bottom, steps=4)
         self.page.mouse.move(right - 1, bottom, steps=4)
         self.page.mouse.up()
+
+    def _settled_box(self, quote: str, nth: int, part: str) -> list[float]:
+        """Return where a quote stands once two frames agree: a page that has just changed may still move its text."""
+        previous: list[float] | None = None
+        while True:
+            box = self.page.evaluate(FIND, [part, quote, nth])
+            assert box, f"{quote!r} is not in the page"
+            if box == previous:
+                return [float(edge) for edge in box]
+            previous = box
+            self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def click_label(self, name: str) -> None:
         self.page.locator(f"[data-label='{name}']").first.click()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,15 @@ from finecomb.collection.database.location import StudyLocation, parse_location
 from finecomb.collection.database.store import Store, migrate_database, open_store, read_study_records
 from finecomb.core.study import Study
 from finecomb.core.study_checks import check_study
-from tests.databases import KINDS, Client, FakeClock, demo_items, new_study_location, open_test_store, postgresql_url
+from tests.databases import (
+    KINDS,
+    Client,
+    FakeClock,
+    demo_items,
+    new_postgresql_database,
+    new_study_location,
+    open_test_store,
+)
 
 PROLIFIC_SOURCE = ArrivalSource("prolific", "5f1worker", "study1", "session1", "device1", "address1")
 
@@ -162,11 +169,7 @@ def first_version(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: p
     if request.param == "sqlite":
         where = parse_location(tmp_path / "study.db")
     else:
-        name = f"old_{uuid.uuid4().hex}"
-        with Database(parse_location(f"{postgresql_url()}#x")).write_transaction() as transaction:
-            transaction.execute_sql("COMMIT")
-            transaction.execute_sql(f"CREATE DATABASE {name}")
-        where = parse_location(f"{postgresql_url().replace('/postgres?', f'/{name}?')}#study")
+        where = parse_location(f"{new_postgresql_database()}#study")
     database = Database(where)
     migrations.upgrade(database, "1")
     with database.write_transaction() as transaction:

@@ -29,7 +29,7 @@ from finecomb.core.records import Document
 from finecomb.core.study import Study
 from finecomb.engine.guarded_files import load_arrays, load_weights
 from finecomb.server.connections import MAX_HEADER_BYTES
-from tests.databases import Client, FakeClock, demo_items, new_study_location, open_test_store
+from tests.databases import Client, FakeClock, demo_items, new_postgresql_database, new_study_location, open_test_store
 from tests.server.annotators.test_routes import mark_body, read_stored_annotation
 from tests.server.test_connections import running
 
@@ -158,7 +158,7 @@ def upgrade_killed_after(place: StudyLocation, statements: int) -> bool:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_migration_killed_at_any_statement_is_repeated_from_the_start(kind: str, tmp_path: Path) -> None:
-    place = new_study_location(kind, tmp_path)
+    place = parse_location(tmp_path / "study.db" if kind == "sqlite" else f"{new_postgresql_database()}#study")
     database, oldest = Database(place), migrations.READABLE_VERSIONS[0]
     migrations.upgrade(database, oldest)
     statements = 1

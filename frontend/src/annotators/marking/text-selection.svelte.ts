@@ -122,6 +122,7 @@ export class TextSelection {
 
   focusText(): void {
     void tick().then(() => {
+      if (this.isPressing) return; // moving the focus would end the selection that the annotator has begun
       const { part, focus } = this.caret ?? this.firstPosition();
       surfaceAt(part, focus)?.focus({ preventScroll: true });
     });
